@@ -47,8 +47,8 @@ endfunction()
 # rangescope_room(NAME [THREADS] [ROOMS room...] [LIBRARIES lib...])
 #
 # Makes the static library rangescope_NAME of every src/NAME/**/*.cpp that is no test, allowed to include (and linked to)
-# only ROOMS, and, from every *_test.cpp beside the code, the test program NAME_test. A table X.tsv beside X.cpp is
-# RANGESCOPE_TABLE there (base/embedded.hpp). THREADS: it starts threads; other rooms cannot race, and are left out of
+# only ROOMS, and, from every *_test.cpp beside the code, the test program NAME_test. A file X.tsv beside X.cpp is
+# RANGESCOPE_TSV there, for base/embedded.hpp, and so are others of data. THREADS: it starts threads; other rooms cannot race, and are left out of
 # ThreadSanitizer's build.
 function(rangescope_room name)
   cmake_parse_arguments(arg "THREADS" "" "ROOMS;LIBRARIES" ${ARGN})
@@ -60,11 +60,15 @@ function(rangescope_room name)
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
-  file(GLOB_RECURSE tables CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.tsv)
-  foreach(table ${tables})
-    string(REGEX REPLACE "tsv$" "cpp" source ${table})
-    set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${table}
-                                COMPILE_DEFINITIONS RANGESCOPE_TABLE="${table}")
+  set(data ${CMAKE_CURRENT_SOURCE_DIR}/${name})
+  file(GLOB_RECURSE data CONFIGURE_DEPENDS ${data}/*.tsv ${data}/*.ptx ${data}/*.bash ${data}/*.zsh)
+  foreach(file ${data})
+    string(REGEX REPLACE "[a-z]+$" "cpp" source ${file})
+    cmake_path(GET file EXTENSION LAST_ONLY kind)
+    string(TOUPPER "${kind}" kind)
+    string(REPLACE "." "RANGESCOPE_" macro "${kind}")
+    set_property(SOURCE ${source} APPEND PROPERTY OBJECT_DEPENDS ${file})
+    set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS ${macro}="${file}")
   endforeach()
   if(sources)
     add_library(rangescope_${name} STATIC ${sources})

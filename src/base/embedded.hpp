@@ -1,5 +1,5 @@
 // Files that become part of the program: the assembler puts them in as they are, since half a megabyte as a C++ literal
-// costs seconds and standard C++20 has no #embed. A table NAME.tsv beside NAME.cpp is RANGESCOPE_TABLE there
+// costs seconds and standard C++20 has no #embed. A table NAME.tsv beside NAME.cpp is RANGESCOPE_TSV there
 // (cmake/Room.cmake).
 #pragma once
 

@@ -11,9 +11,15 @@
 
 #include "base/log.hpp"
 #include "base/result.hpp"
+#include "cli/print/help.hpp"
 #include "cli/subcommand.hpp"
 
 namespace rangescope::cli {
+
+// What the subcommands declare, as cli/print/help.hpp writes it.
+
+[[nodiscard]] HelpCommand help_of(const Subcommand& command, const CLI::App& app);
+[[nodiscard]] std::vector<HelpCommand> help_of_all();
 
 [[nodiscard]] int run_app(int argc, char** argv);
 /// With these commands only.

@@ -11,7 +11,7 @@
 #include "base/units.hpp"
 #include "config/schema.hpp"
 
-RANGESCOPE_EMBED(arguments, RANGESCOPE_TABLE);
+RANGESCOPE_EMBED(arguments, RANGESCOPE_TSV);
 
 namespace rangescope::cli {
 namespace {

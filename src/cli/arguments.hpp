@@ -1,7 +1,7 @@
 // What a subcommand declares its options with. What help says of them stands in arguments.tsv; of those that are keys
 // of the configuration too, text, limits and choices are the key's (config/keys.tsv).
 //
-// It hands all to CLI11, whose headers take five seconds to compile: only arguments.cpp, app.cpp and help_text.cpp
+// It hands all to CLI11, whose headers take five seconds to compile: only arguments.cpp and app.cpp
 // include them. Methods are named as CLI11 names them.
 #pragma once
 

@@ -20,7 +20,7 @@ void bind_json(const Arguments& app, std::string& format) {
 void bind_report(const Arguments& command, ReportChoice& choice) {
   const Arguments app = command.under("Report");
   std::vector<std::string> formats;
-  for (const auto& exporter : report::exporters()) formats.emplace_back(exporter->name());
+  for (const auto& exporter : report::exporters()) formats.emplace_back(exporter.name);
   app.add_option("-f,--format", choice.format).type_name(base::join(formats, "|"));
   bind_json(app, choice.format);
   bind_destination(app, choice);
@@ -33,10 +33,10 @@ void bind_report(const Arguments& command, ReportChoice& choice) {
     if (!app.results("--format").empty() || !app.results("--json").empty()) return;
     std::size_t longest = 0;  // x.trace.json is chrome's
     for (const auto& exporter : report::exporters()) {
-      const std::string_view ending = exporter->extension();
+      const std::string_view ending = exporter.extension;
       if (ending.size() <= longest || !choice.to.ends_with("." + std::string(ending))) continue;
       longest = ending.size();
-      choice.format = exporter->name();
+      choice.format = exporter.name;
     }
   });
   app.add_count("--depth", choice.style.depth);

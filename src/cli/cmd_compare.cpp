@@ -5,7 +5,7 @@
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
-#include "cli/subcommands.hpp"
+#include "cli/subcommand.hpp"
 #include "report/compare/formats.hpp"
 
 namespace rangescope::cli {

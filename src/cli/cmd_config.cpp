@@ -7,7 +7,7 @@
 #include "cli/bind.hpp"
 #include "cli/bind_config.hpp"
 #include "cli/destination.hpp"
-#include "cli/subcommands.hpp"
+#include "cli/subcommand.hpp"
 #include "config/trust.hpp"
 #include "doctor/causes.hpp"
 #include "profile/look.hpp"

@@ -13,7 +13,7 @@
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
 #include "cli/print/runs.hpp"
-#include "cli/subcommands.hpp"
+#include "cli/subcommand.hpp"
 #include "config/schema.hpp"
 #include "profile/sides.hpp"
 #include "report/compare/gate.hpp"

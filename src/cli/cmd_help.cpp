@@ -3,9 +3,8 @@
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
-#include "cli/help_text.hpp"
-#include "cli/subcommands.hpp"
-#include "report/document/loss_page.hpp"
+#include "cli/subcommand.hpp"
+#include "report/document/findings.hpp"
 
 namespace rangescope::cli {
 namespace {

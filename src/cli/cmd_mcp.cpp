@@ -8,7 +8,7 @@
 
 #include "base/fs.hpp"
 #include "cli/app.hpp"
-#include "cli/subcommands.hpp"
+#include "cli/subcommand.hpp"
 #include "config/compose.hpp"
 
 namespace rangescope::cli {

@@ -5,7 +5,7 @@
 
 #include "base/log.hpp"
 #include "cli/app.hpp"
-#include "cli/subcommands.hpp"
+#include "cli/subcommand.hpp"
 #include "ncu_pages/pages.hpp"
 
 namespace rangescope::cli {

@@ -10,7 +10,7 @@
 #include "cli/bind.hpp"
 #include "cli/bind_config.hpp"
 #include "cli/destination.hpp"
-#include "cli/subcommands.hpp"
+#include "cli/subcommand.hpp"
 #include "cli/watch.hpp"
 #include "profile/engine.hpp"
 #include "profile/settings.hpp"

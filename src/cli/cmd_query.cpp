@@ -14,7 +14,7 @@
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
-#include "cli/subcommands.hpp"
+#include "cli/subcommand.hpp"
 #include "profile/jobs.hpp"
 #include "report/document/csv_text.hpp"
 #include "report/formats/tables/database.hpp"

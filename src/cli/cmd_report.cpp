@@ -11,7 +11,7 @@
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
-#include "cli/subcommands.hpp"
+#include "cli/subcommand.hpp"
 #include "profile/analyzed.hpp"
 #include "profile/jobs.hpp"
 #include "profile/split_regions.hpp"
@@ -52,7 +52,7 @@ class Report final : public Subcommand {
       input = read->string();
     }
     if (!separate_) return report_on(inputs_);
-    if (inputs_.size() > 1 && (*exporter)->kind() != report::Exporter::Kind::kText) {
+    if (inputs_.size() > 1 && (*exporter)->kind != report::Exporter::Kind::kText) {
       return say({base::Code::kUsage,
                   std::to_string(inputs_.size()) + " separate inputs in one " + choice_.format + " document",
                   "--format", "Write one report for each input, or leave --separate out"});

@@ -80,10 +80,10 @@ void say_kept(const std::filesystem::path& run, bool in_default_root) {
 
 base::Result<void> check_destination(const ReportChoice& choice, int fd) {
   const auto exporter = report::find_exporter(choice.format);
-  if (choice.to.empty() && exporter && (*exporter)->kind() == report::Exporter::Kind::kFile &&
+  if (choice.to.empty() && exporter && (*exporter)->kind == report::Exporter::Kind::kFile &&
       (fd == STDERR_FILENO || is_terminal(fd)))
     return base::fail(base::Code::kUsage, choice.format + " is nothing to read on a terminal", "--format",
-                      "Name a file: -o report." + std::string((*exporter)->extension()));
+                      "Name a file: -o report." + std::string((*exporter)->extension));
   if (choice.to.empty() || choice.to == "-") return {};
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::absolute(choice.to, ignored).parent_path();
@@ -114,7 +114,7 @@ base::Result<void> write_to(const ReportChoice& choice, int default_fd,
   report::FileSink sink(choice.to);
   report::FormulaGuard guarded(sink);
   const auto exporter = report::find_exporter(choice.format);
-  const bool guard = exporter && (*exporter)->kind() == report::Exporter::Kind::kSheet && !choice.raw_cells;
+  const bool guard = exporter && (*exporter)->kind == report::Exporter::Kind::kSheet && !choice.raw_cells;
   return whole(guard ? static_cast<report::Sink&>(guarded) : sink, style_on(-1, choice));
 }
 

@@ -1,6 +1,6 @@
-// One verb of the command line. subcommands.cpp lists them all.
+// One verb of the command line. subcommand.cpp lists them all.
 //
-// To add one: cmd_<name>.cpp with a class and its make_<name>(), one line in subcommands.cpp, its help in
+// To add one: cmd_<name>.cpp with a class and its make_<name>(), one line in subcommand.cpp, its help in
 // arguments.tsv. Help, the man page and the completion follow from what options() declares.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/arguments.hpp"
+#include "profile/digests.hpp"
 
 namespace rangescope::cli {
 
@@ -35,5 +36,23 @@ class Subcommand {
 
 /// Every subcommand, in the order in which help lists them.
 [[nodiscard]] std::vector<std::unique_ptr<Subcommand>> subcommands();
+
+// The makers of all subcommands; each stands in its cmd_*.cpp.
+
+[[nodiscard]] std::unique_ptr<Subcommand> make_profile();
+[[nodiscard]] std::unique_ptr<Subcommand> make_report();
+/// One whose digests are merged so (rangescope-mpi).
+[[nodiscard]] std::unique_ptr<Subcommand> make_report(profile::MergeRuns merge);
+[[nodiscard]] std::unique_ptr<Subcommand> make_compare();
+[[nodiscard]] std::unique_ptr<Subcommand> make_gate();
+[[nodiscard]] std::unique_ptr<Subcommand> make_query();
+[[nodiscard]] std::unique_ptr<Subcommand> make_export();
+[[nodiscard]] std::unique_ptr<Subcommand> make_runs();
+[[nodiscard]] std::unique_ptr<Subcommand> make_config();
+[[nodiscard]] std::unique_ptr<Subcommand> make_ncu();
+[[nodiscard]] std::unique_ptr<Subcommand> make_metrics();
+[[nodiscard]] std::unique_ptr<Subcommand> make_doctor();
+[[nodiscard]] std::unique_ptr<Subcommand> make_mcp();
+[[nodiscard]] std::unique_ptr<Subcommand> make_help();
 
 }  // namespace rangescope::cli

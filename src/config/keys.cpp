@@ -2,7 +2,7 @@
 #include "base/embedded.hpp"
 #include "config/schema.hpp"
 
-RANGESCOPE_EMBED(keys, RANGESCOPE_TABLE);
+RANGESCOPE_EMBED(keys, RANGESCOPE_TSV);
 
 namespace rangescope::config {
 namespace {

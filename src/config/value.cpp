@@ -1,6 +1,5 @@
 #include "config/value.hpp"
 
-#include <cmath>
 #include <limits>
 
 #include "base/redact.hpp"

@@ -12,7 +12,15 @@
 
 namespace rangescope::doctor {
 
-struct Probe;  // doctor/probe.hpp: everything that a check may look at, gathered once
+// What a check may look at. Each part is there or not; a check that needs one which is absent answers nothing.
+
+struct MachineFacts;  // doctor/machine/facts.hpp
+struct ProgramLook;   // doctor/program/program.hpp
+
+struct Probe {
+  const MachineFacts* machine = nullptr;
+  const ProgramLook* program = nullptr;
+};
 
 struct Check {
   std::string_view id;        ///< of the finding when all is well: "machine.driver"

@@ -6,7 +6,7 @@
 #include "base/embedded.hpp"
 #include "base/text.hpp"
 
-RANGESCOPE_EMBED(advice, RANGESCOPE_TABLE);
+RANGESCOPE_EMBED(advice, RANGESCOPE_TSV);
 
 namespace rangescope::model {
 

@@ -5,7 +5,7 @@
 
 #include "base/embedded.hpp"
 
-RANGESCOPE_EMBED(loss_kinds, RANGESCOPE_TABLE);
+RANGESCOPE_EMBED(loss_kinds, RANGESCOPE_TSV);
 
 namespace rangescope::model {
 

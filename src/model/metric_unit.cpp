@@ -6,7 +6,7 @@
 
 #include "base/embedded.hpp"
 
-RANGESCOPE_EMBED(metric_unit, RANGESCOPE_TABLE);
+RANGESCOPE_EMBED(metric_unit, RANGESCOPE_TSV);
 
 namespace rangescope::model {
 namespace {

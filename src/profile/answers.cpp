@@ -9,9 +9,9 @@
 #include "collect/nsight/tools.hpp"
 #include "config/compose.hpp"
 #include "doctor/causes.hpp"
+#include "doctor/check.hpp"
 #include "doctor/machine/checks.hpp"
 #include "doctor/machine/facts.hpp"
-#include "doctor/probe.hpp"
 #include "sample/cpu/recorder.hpp"
 
 namespace rangescope::profile {

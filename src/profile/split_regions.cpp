@@ -11,7 +11,7 @@
 #include "ncu_pages/pages.hpp"
 #include "report/document/csv_text.hpp"
 #include "report/document/json_writer.hpp"
-#include "report/document/markdown_text.hpp"
+#include "report/document/markup_text.hpp"
 #include "report/sink.hpp"
 
 namespace rangescope::profile {

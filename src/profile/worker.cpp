@@ -7,7 +7,6 @@
 
 #include <array>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <new>
 #include <utility>

@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "read/api_calls.hpp"
-
 namespace rangescope::read {
 
 void add_waits_of_calls(model::Session& s) {
@@ -63,6 +61,23 @@ void set_extents(model::Session& s, std::int64_t begin, std::int64_t end) {
   s.end_ns = end;
   constexpr std::int64_t kThisCentury = 946'684'800'000'000'000;  // 2000-01-01: earlier ones count from the boot
   if (begin > kThisCentury) s.clock.anchor_ns = s.clock.anchor_unix_ns = begin;
+}
+
+model::LaunchKind launch_kind(std::string_view api) {
+  if (api.starts_with("cudaGraphLaunch") || api.starts_with("cuGraphLaunch")) return model::LaunchKind::kGraph;
+  for (const std::string_view wait :
+       {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cudaThreadSynchronize",
+        "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize"}) {
+    if (api.starts_with(wait)) return model::LaunchKind::kSynchronize;
+  }
+  return model::LaunchKind::kOther;
+}
+
+model::SyncKind sync_kind(std::string_view api) {
+  if (api.find("WaitEvent") != std::string_view::npos) return model::SyncKind::kStreamWaitEvent;
+  if (api.find("StreamSync") != std::string_view::npos) return model::SyncKind::kStream;
+  if (api.find("EventSync") != std::string_view::npos) return model::SyncKind::kEvent;
+  return model::SyncKind::kContext;
 }
 
 }  // namespace rangescope::read

@@ -2,10 +2,19 @@
 #pragma once
 
 #include <limits>
+#include <string_view>
 
+#include "model/gpu.hpp"
 #include "model/session.hpp"
 
 namespace rangescope::read {
+
+// What a CUDA API call is for, told by its name with or without the suffix _vNNNN.
+
+/// kGraph or kSynchronize where the name says so, kOther otherwise.
+[[nodiscard]] model::LaunchKind launch_kind(std::string_view api);
+/// What a call of kind kSynchronize (or a stream's wait) waits for.
+[[nodiscard]] model::SyncKind sync_kind(std::string_view api);
 
 /// Adds a wait for each call of kind kSynchronize that has none of its own yet; of calls inside each other the outer
 /// one. Calls that a recorded wait names become kSynchronize. O(n log n).

@@ -1,11 +1,10 @@
 // An exporter writes a report in one format. It formats; it never computes.
 //
-// To add one: a folder beside the others, a class, one line in registry.cpp, a page in docs/formats/ when machines read
-// it.
+// To add one: a folder beside the others, a function, one line in registry.cpp, a page in docs/formats/ when machines
+// read it.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,27 +40,27 @@ struct Style {
   std::string cpu;  ///< a range: where its threads' time went, instead of the tables
 };
 
-class Exporter {
- public:
-  virtual ~Exporter() = default;
-  [[nodiscard]] virtual std::string_view name() const = 0;       ///< "json": the -f argument
-  [[nodiscard]] virtual std::string_view extension() const = 0;  ///< "json": report.<extension>
+/// `session` is there for timelines (HTML, Perfetto) and may be null: then they show no timeline and say so.
+using Write = base::Result<void>(const model::Report& report, const model::Session* session, const Style& style,
+                                 Sink& sink);
+
+struct Exporter {
   enum class Kind : std::uint8_t {
     kData,   ///< one document for programs
     kSheet,  ///< opened by spreadsheets
     kText,   ///< for people; one may follow another
     kFile,   ///< of use in a file only
   };
-  [[nodiscard]] virtual Kind kind() const { return Kind::kData; }
-  /// `session` is there for timelines (HTML, Perfetto) and may be null: then they show no timeline and say so.
-  [[nodiscard]] virtual base::Result<void> write(const model::Report& report, const model::Session* session,
-                                                 const Style& style, Sink& sink) const = 0;
+  std::string_view name;       ///< "json": the -f argument
+  std::string_view extension;  ///< "json": report.<extension>
+  Kind kind;
+  Write* write;
 };
 
 /// What is written where no format is asked for: for people, and no document.
 inline constexpr std::string_view kDefaultFormat = "table";
 /// Every exporter.
-[[nodiscard]] std::span<const std::unique_ptr<Exporter>> exporters();
+[[nodiscard]] std::span<const Exporter> exporters();
 /// The exporter of that name, or kUsage with the nearest name.
 [[nodiscard]] base::Result<const Exporter*> find_exporter(std::string_view name);
 

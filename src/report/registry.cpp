@@ -1,24 +1,31 @@
-#include <array>
-
 #include "base/text.hpp"
 #include "report/exporter.hpp"
 #include "report/formats.hpp"
 
 namespace rangescope::report {
 
-std::span<const std::unique_ptr<Exporter>> exporters() {
-  static const std::array kExporters = {
-      make_terminal(), make_json(),   make_jsonl(),       make_csv(),       make_markdown(),   make_html(),
-      make_perfetto(), make_chrome(), make_openmetrics(), make_collapsed(), make_speedscope(), make_pprof(),
-  };
+std::span<const Exporter> exporters() {
+  using enum Exporter::Kind;
+  static constexpr Exporter kExporters[] = {{kDefaultFormat, "txt", kText, export_terminal},
+                                            {"json", "json", kData, export_json},
+                                            {"jsonl", "jsonl", kData, export_jsonl},
+                                            {"csv", "csv", kSheet, export_csv},
+                                            {"md", "md", kText, export_markdown},
+                                            {"html", "html", kFile, export_html},
+                                            {"perfetto", "pftrace", kFile, export_perfetto},
+                                            {"chrome", "trace.json", kData, export_chrome},
+                                            {"openmetrics", "prom", kData, export_openmetrics},
+                                            {"collapsed", "collapsed", kData, export_collapsed},
+                                            {"speedscope", "speedscope.json", kData, export_speedscope},
+                                            {"pprof", "pb.gz", kFile, export_pprof}};
   return kExporters;
 }
 
 base::Result<const Exporter*> find_exporter(std::string_view name) {
   std::vector<std::string> known;
-  for (const auto& exporter : exporters()) {
-    if (exporter->name() == name) return exporter.get();
-    known.emplace_back(exporter->name());
+  for (const Exporter& exporter : exporters()) {
+    if (exporter.name == name) return &exporter;
+    known.emplace_back(exporter.name);
   }
   std::string hint = base::did_you_mean(name, known);
   if (hint.empty()) hint = "Write one of " + base::join(known, ", ");

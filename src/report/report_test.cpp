@@ -9,8 +9,8 @@
 
 #include "base/fs.hpp"
 #include "report/document/figures.hpp"
+#include "report/document/findings.hpp"
 #include "report/document/json_writer.hpp"
-#include "report/document/loss_page.hpp"
 #include "report/document/report_document.hpp"
 #include "report/document/verdict_text.hpp"
 #include "report/document/view.hpp"

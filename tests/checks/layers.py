@@ -19,7 +19,7 @@ STRANGERS = ("read", "collect", "report/formats")
 # Prefix of <...> -> where it may stand. A place is a room, a folder of a room, or a file.
 LIBRARIES = [
     ("yaml-cpp/", {"config"}),
-    ("CLI/", {"cli/app.cpp", "cli/arguments.cpp", "cli/help_text.cpp"}),
+    ("CLI/", {"cli/app.cpp", "cli/arguments.cpp"}),
     ("cupti", {"inject/cupti", "sample/gpu"}), ("cuda", {"inject/cupti"}), ("generated_cuda", {"inject/cupti"}),
     ("nvperf", {"inject/cupti"}), ("elfutils/", {"sample/cpu"}),
     ("nvtx3/", {"inject/nvtx", "inject/mpi", "inject/cupti"}),

@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 #include <span>
-#include <tuple>
 #include <unordered_map>
 
 #include "analyze/ranks/collectives.hpp"

@@ -1,7 +1,6 @@
 #include "analyze/tree/recording.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace rangescope::analyze {
 namespace {

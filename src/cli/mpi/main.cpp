@@ -15,7 +15,7 @@
 #include "base/signals.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
-#include "cli/subcommands.hpp"
+#include "cli/subcommand.hpp"
 
 namespace rangescope {
 namespace {

@@ -4,7 +4,11 @@
 
 #include <algorithm>
 
+#include "base/embedded.hpp"
 #include "base/text.hpp"
+
+RANGESCOPE_EMBED(bash_completion, RANGESCOPE_BASH);
+RANGESCOPE_EMBED(zsh_completion, RANGESCOPE_ZSH);
 
 namespace rangescope::cli {
 namespace {
@@ -56,42 +60,7 @@ std::string bash_completion(const std::vector<Completed>& commands) {
       }
     cases += fmt::format("    {}) words=\"{}{}\" ;;\n", command.name, words, command.runs ? " $runs" : "");
   }
-  return fmt::format(R"(# bash completion for rangescope; made by `rangescope help --completion bash`
-_rangescope() {{
-  local current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} words='' values='' i run runs=latest
-  COMPREPLY=()
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    if [[ ${{COMP_WORDS[i]}} == -- ]]; then
-      compopt -o default 2>/dev/null
-      return
-    fi
-  done
-  if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W "{}" -- "$current"))
-    return
-  fi
-  for run in rangescope-runs/*/manifest.json; do
-    [[ -e $run ]] && run=${{run#*/}} && runs+=" ${{run%%/*}}"
-  done
-  if [[ $current == = ]]; then current=''; elif [[ $before == = ]]; then before=${{COMP_WORDS[COMP_CWORD-2]}}; fi
-  case "${{COMP_WORDS[1]}} $before" in
-{}  esac
-  if [[ -n $values ]]; then
-    if [[ $current == *,* ]]; then
-      COMPREPLY=($(compgen -P "${{current%,*}}," -W "$values" -- "${{current##*,}}"))
-    else
-      COMPREPLY=($(compgen -W "$values" -- "$current"))
-    fi
-    return
-  fi
-  case ${{COMP_WORDS[1]}} in
-{}  esac
-  COMPREPLY=($(compgen -W "$words" -- "$current"))
-  compopt -o default 2>/dev/null
-}}
-complete -F _rangescope rangescope
-)",
-                     names, values, cases);
+  return fmt::format(fmt::runtime(rangescope_bash_completion), names, values, cases);
 }
 
 /// A text between single quotes, `marks` escaped for the shell's own grammar inside.
@@ -128,24 +97,7 @@ std::string zsh_completion(const std::vector<Completed>& commands) {
                              : " \\\n        '*:file:_files'";
     cases += fmt::format("    {})\n      _arguments{} ;;\n", command.name, specs);
   }
-  return fmt::format(R"(#compdef rangescope
-# zsh completion for rangescope; made by `rangescope help --completion zsh`
-_rangescope() {{
-  if (( CURRENT == 2 )); then
-    local -a commands=(
-{}    )
-    _describe command commands
-    return
-  fi
-  local runs="latest ${{(j: :)${{(@)${{(@f)$(print -l rangescope-runs/*(N/))}}:t}}}}"
-  shift words
-  (( CURRENT-- ))
-  case $words[1] in
-{}  esac
-}}
-if [[ $funcstack[1] == _rangescope ]]; then _rangescope "$@"; else compdef _rangescope rangescope; fi
-)",
-                     names, cases);
+  return fmt::format(fmt::runtime(rangescope_zsh_completion), names, cases);
 }
 
 std::string fish_completion(const std::vector<Completed>& commands) {

@@ -8,6 +8,10 @@
 #include <cstdint>
 #include <functional>
 
+#include "base/embedded.hpp"
+
+RANGESCOPE_EMBED(copy_kernels, RANGESCOPE_PTX);
+
 namespace rangescope::collect::native {
 namespace {
 
@@ -92,68 +96,6 @@ std::string fma_kernel(const std::string& type) {
   text += fmt::format(" setp.eq.{0} p, x0, b;\n @p st.global.{0} [o], x0;\n ret;\n}}\n", type);
   return text;
 }
-
-constexpr const char* kCopyKernels = R"(
-.visible .entry fill(.param .u64 to, .param .u64 count)
-{
- .reg .pred p;
- .reg .b32 t, n, k, v;
- .reg .b64 o, i, s, m, q;
- ld.param.u64 o, [to];
- ld.param.u64 m, [count];
- mov.u32 t, %tid.x;
- mov.u32 n, %ntid.x;
- mov.u32 k, %ctaid.x;
- cvt.u64.u32 q, t;
- mad.wide.u32 i, k, n, q;
- mov.u32 k, %nctaid.x;
- mul.wide.u32 s, k, n;
-loop:
- setp.ge.u64 p, i, m;
- @p bra done;
- cvt.u32.u64 v, i;
- mul.lo.u32 v, v, 2654435761;
- shr.u32 t, v, 15;
- xor.b32 v, v, t;
- and.b32 v, v, 0x807f807f;
- or.b32 v, v, 0x3f003f00;
- shl.b64 q, i, 2;
- add.u64 q, q, o;
- st.global.u32 [q], v;
- add.u64 i, i, s;
- bra loop;
-done:
- ret;
-}
-.visible .entry copy(.param .u64 from, .param .u64 to, .param .u64 count)
-{
- .reg .pred p;
- .reg .b32 t, n, k, a, b, c, d;
- .reg .b64 f, o, i, s, m, q, x;
- ld.param.u64 f, [from];
- ld.param.u64 o, [to];
- ld.param.u64 m, [count];
- mov.u32 t, %tid.x;
- mov.u32 n, %ntid.x;
- mov.u32 k, %ctaid.x;
- cvt.u64.u32 q, t;
- mad.wide.u32 i, k, n, q;
- mov.u32 k, %nctaid.x;
- mul.wide.u32 s, k, n;
-loop:
- setp.ge.u64 p, i, m;
- @p bra done;
- shl.b64 q, i, 4;
- add.u64 x, f, q;
- ld.global.v4.u32 {a, b, c, d}, [x];
- add.u64 x, o, q;
- st.global.v4.u32 [x], {a, b, c, d};
- add.u64 i, i, s;
- bra loop;
-done:
- ret;
-}
-)";
 
 class Card {
  public:
@@ -320,7 +262,8 @@ void measure_products(Card& card, Calibration& out) {
 }  // namespace
 
 std::string calibration_kernels() {
-  return ".version 7.0\n.target sm_70\n.address_size 64\n" + fma_kernel("f32") + fma_kernel("f64") + kCopyKernels;
+  return ".version 7.0\n.target sm_70\n.address_size 64\n" + fma_kernel("f32") + fma_kernel("f64") +
+         rangescope_copy_kernels;
 }
 
 Result<Calibration> calibrate(int ordinal) {

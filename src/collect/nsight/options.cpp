@@ -6,7 +6,7 @@
 #include "base/embedded.hpp"
 #include "base/text.hpp"
 
-RANGESCOPE_EMBED(options, RANGESCOPE_TABLE);
+RANGESCOPE_EMBED(options, RANGESCOPE_TSV);
 
 namespace rangescope::collect {
 namespace {

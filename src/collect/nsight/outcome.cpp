@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 
-RANGESCOPE_EMBED(outcome, RANGESCOPE_TABLE);
+RANGESCOPE_EMBED(outcome, RANGESCOPE_TSV);
 
 namespace rangescope::collect {
 namespace {

@@ -1,9 +1,9 @@
 // Checks of the environment that a profiled program would inherit: injected libraries, stub drivers.
 #include "base/text.hpp"
 #include "doctor/causes.hpp"
+#include "doctor/check.hpp"
 #include "doctor/machine/checks.hpp"
 #include "doctor/machine/facts.hpp"
-#include "doctor/probe.hpp"
 
 namespace rangescope::doctor {
 namespace {

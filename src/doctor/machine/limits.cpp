@@ -3,9 +3,9 @@
 
 #include "base/units.hpp"
 #include "doctor/causes.hpp"
+#include "doctor/check.hpp"
 #include "doctor/machine/checks.hpp"
 #include "doctor/machine/facts.hpp"
-#include "doctor/probe.hpp"
 
 namespace rangescope::doctor {
 namespace {

@@ -10,9 +10,9 @@
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "doctor/causes.hpp"
+#include "doctor/check.hpp"
 #include "doctor/machine/checks.hpp"
 #include "doctor/machine/facts.hpp"
-#include "doctor/probe.hpp"
 
 namespace rangescope::doctor {
 namespace machine_test {

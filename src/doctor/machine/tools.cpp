@@ -4,9 +4,9 @@
 
 #include "base/version.hpp"
 #include "doctor/causes.hpp"
+#include "doctor/check.hpp"
 #include "doctor/machine/checks.hpp"
 #include "doctor/machine/facts.hpp"
-#include "doctor/probe.hpp"
 
 namespace rangescope::doctor {
 namespace {

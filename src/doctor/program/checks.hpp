@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "doctor/causes.hpp"
-#include "doctor/probe.hpp"
+#include "doctor/check.hpp"
 #include "doctor/program/program.hpp"
 
 namespace rangescope::doctor {

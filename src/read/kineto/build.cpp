@@ -9,7 +9,6 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/kernel_name.hpp"
-#include "read/api_calls.hpp"
 #include "read/timeline.hpp"
 
 namespace rangescope::read::kineto {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "report/document/markdown_text.hpp"
 #include "report/document/markup_text.hpp"
 #include "report/sink.hpp"
 

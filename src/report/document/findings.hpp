@@ -10,6 +10,11 @@
 
 namespace rangescope::report {
 
+// The table of losses (model/loss_kinds.hpp) as a page: `rangescope help losses` and docs/manual/losses.md.
+
+/// Markdown.
+[[nodiscard]] std::string loss_page();
+
 /// `fail: id: found`, then `why:`, `hint:` and a `try:` for each command, each where there is one.
 void add_finding(Section& section, const model::Finding& finding);
 /// The same for a terminal.

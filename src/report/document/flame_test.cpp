@@ -95,7 +95,7 @@ TEST(Flame, CollapsedChainsReadAsOneCountEach) {
   made.report.regions[1].path = {"v 1.5"};
   made.report.regions[1].cpu->stacks = {{kNone, 1}};
   StringSink sink;
-  ASSERT_TRUE(make_collapsed()->write(made.report, &made.session, {}, sink));
+  ASSERT_TRUE(export_collapsed(made.report, &made.session, {}, sink));
   using Lines = decltype(read_folded({}));
   EXPECT_EQ(read_folded(sink.text()), (Lines{{"a: b;iter_17", {5}},
                                              {"a: b;iter_17;main;loop (llama.py:7);memcpy", {7}},

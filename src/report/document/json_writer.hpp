@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "model/report.hpp"
 #include "report/exporter.hpp"
 
 namespace rangescope::report {
@@ -128,5 +130,19 @@ template <class Number>
 [[nodiscard]] std::optional<Number> or_null(Number number) {
   return number > 0 ? std::optional(number) : std::nullopt;
 }
+
+// Parts of the JSON report that the data of the HTML page has too, in the same form.
+
+void write_run(JsonWriter& json, const model::RunInfo& run);
+void write_processes(JsonWriter& json, const std::vector<model::ReportProcess>& list);
+void write_devices(JsonWriter& json, const model::Report& report);
+void write_losses(JsonWriter& json, const std::vector<model::Loss>& list);
+/// "metrics": {NAME: {"value": N, "unit": ...}}
+void write_metrics(JsonWriter& json, const std::map<std::string, model::Metric>& map);
+/// [{"kind": "host_to_device", "calls": N, "bytes": N, "total_ns": N}]
+void write_copies(JsonWriter& json, std::string_view name, const std::vector<model::CopyRow>& rows);
+void write_bound(JsonWriter& json, const base::Held<model::Bound>& bound);
+void write_utilization(JsonWriter& json, const base::Held<model::Utilization>& value);
+void write_roofline(JsonWriter& json, const std::vector<model::RooflinePoint>& points);
 
 }  // namespace rangescope::report

@@ -1,5 +1,7 @@
 #include "report/document/markup_text.hpp"
 
+#include <algorithm>
+
 #include "base/text.hpp"
 
 namespace rangescope::report {
@@ -20,6 +22,27 @@ std::string markup_escaped(std::string_view text) {
     }
   }
   return out;
+}
+
+std::string md_escaped(std::string_view text) {
+  std::string out;
+  for (const char c : base::printable(text)) {
+    if (std::string_view("\\|`*_[]<>#").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string md_code(std::string_view text) {
+  const std::string shown = base::printable(text);
+  std::size_t longest = 0, run = 0;
+  for (const char c : shown) {
+    run = c == '`' ? run + 1 : 0;
+    longest = std::max(longest, run);
+  }
+  const std::string fence(longest + 1, '`');
+  const std::string pad = longest > 0 ? " " : "";
+  return fence + pad + shown + pad + fence;
 }
 
 }  // namespace rangescope::report

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <span>
 
 #include "base/text.hpp"
 #include "base/units.hpp"

@@ -2,7 +2,7 @@
 
 #include "base/embedded.hpp"
 
-RANGESCOPE_EMBED(labels, RANGESCOPE_TABLE);
+RANGESCOPE_EMBED(labels, RANGESCOPE_TSV);
 
 namespace rangescope::read::ncu_csv {
 

@@ -2,19 +2,343 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "model/session.hpp"
 #include "read/csv.hpp"
 #include "read/nsys/csv/header.hpp"
-#include "read/nsys/csv/printed.hpp"
-#include "read/nsys/csv/sums.hpp"
+#include "read/nsys/csv/names.hpp"
 #include "read/nsys/csv/traces.hpp"
 
 namespace rangescope::read::nsys_csv {
 namespace {
+
+// Tables of sums of nsys stats, one row a name: they become model::Summary.
+
+class Sums {
+ public:
+  explicit Sums(model::Session& session) : s_(session) {}
+
+  /// False when a number that the table lives by is not one. `kind` counts where the row does not say it.
+  bool add(const Header& header, const Row& row, model::RangeKind kind);
+
+ private:
+  std::pair<model::StringId, model::StringId> split(std::string_view range);
+  model::RangeSummary& range(const Row& row, std::string_view column, model::RangeKind kind);
+  bool add_range(const Row& row, model::RangeKind kind);
+  bool add_projection(const Row& row, model::RangeKind kind);
+  bool add_kernel(const Row& row);
+  bool add_range_kernel(const Row& row, model::RangeKind kind);
+  bool add_copy(const Row& row, bool sizes);
+
+  model::Session& s_;
+  std::map<std::tuple<model::StringId, model::StringId, model::RangeKind>, std::size_t> range_of_;
+  std::map<model::StringId, std::size_t> kernel_of_;  ///< of the whole run, in summary.kernels
+  bool bare_names_ = false;
+};
+
+model::SummarySpread spread(const Row& row, const std::string& prefix = {}) {
+  return {row.number(prefix + "avg"), row.number(prefix + "med"), row.number(prefix + "min"),
+          row.number(prefix + "max"), row.number(prefix + "stddev")};
+}
+
+model::RangeKind kind_of(const Row& row, model::RangeKind otherwise) {
+  const std::string style = base::lower(row.text("style"));
+  if (style.starts_with("start")) return model::RangeKind::kStartEnd;
+  return style.starts_with("push") ? model::RangeKind::kPushPop : otherwise;
+}
+
+/// A row with a total that so many of at most so long can come to; half as much again, and more, is rounding.
+bool has_total(const Row& row, const char* count) {
+  const auto total = row.number("total time"), longest = row.number("max");
+  if (!total || !longest || *longest <= 0) return total.has_value();
+  return *total <= 2 * *longest * static_cast<double>(row.count(count));
+}
+
+/// Two rows of one kernel: extremes and mean can be put together, the middle cannot.
+void merge(model::KernelSummary& into, const model::KernelSummary& row) {
+  into.calls += row.calls;
+  into.total_ns += row.total_ns;
+  model::SummarySpread& all = into.duration_ns;
+  const auto extreme = [](std::optional<double>& known, const std::optional<double>& other, bool least) {
+    if (!known || !other)
+      known.reset();
+    else
+      known = least ? std::min(*known, *other) : std::max(*known, *other);
+  };
+  extreme(all.min, row.duration_ns.min, true);
+  extreme(all.max, row.duration_ns.max, false);
+  all.median = all.stddev = std::nullopt;
+  if (into.calls > 0) all.mean = into.total_ns / static_cast<double>(into.calls);
+}
+
+bool Sums::add(const Header& header, const Row& row, model::RangeKind kind) {
+  bare_names_ = header.bare_names;
+  switch (header.table) {
+    case Table::kKernels: return add_kernel(row);
+    case Table::kRanges:
+    case Table::kRangesByStyle: return add_range(row, kind_of(row, kind));
+    case Table::kRangeKernels: return add_range_kernel(row, kind_of(row, kind));
+    case Table::kProjection: return add_projection(row, kind_of(row, kind));
+    case Table::kCopyTimes:
+    case Table::kCopySizes: return add_copy(row, header.table == Table::kCopySizes);
+    default: return true;
+  }
+}
+
+/// "LLM:decode", the default domain as ":decode"; tables of 2020 have bare names, colons and all.
+std::pair<model::StringId, model::StringId> Sums::split(std::string_view range) {
+  const std::size_t colon = bare_names_ ? std::string_view::npos : range.find(':');
+  if (colon == std::string_view::npos) return {0, s_.strings.intern(range)};
+  return {s_.strings.intern(range.substr(0, colon)), s_.strings.intern(range.substr(colon + 1))};
+}
+
+model::RangeSummary& Sums::range(const Row& row, std::string_view column, model::RangeKind kind) {
+  const auto [domain, name] = split(row.text(column));
+  const auto [at, added] = range_of_.emplace(std::tuple(domain, name, kind), s_.summary.ranges.size());
+  if (added) s_.summary.ranges.push_back({domain, name, kind});
+  return s_.summary.ranges[at->second];
+}
+
+bool Sums::add_range(const Row& row, model::RangeKind kind) {
+  if (!has_total(row, "instances")) return false;
+  model::RangeSummary& out =
+      range(row, "range", kind);  // nvtx_sum and nvtx_pushpop_sum say the same: the last one stays
+  out.occurrences = row.count("instances");
+  out.total_ns = row.number("total time");
+  out.per_occurrence_ns = spread(row);
+  return true;
+}
+
+bool Sums::add_projection(const Row& row, model::RangeKind kind) {
+  if (!row.number("total proj time")) return false;
+  model::RangeSummary& out = range(row, "range", kind);
+  out.gpu_span_ns = row.number("total proj time");
+  out.gpu_operations = row.count("total gpu ops");
+  if (out.occurrences == 0) {  // occurrences without GPU work are not in this table
+    out.occurrences = row.count("range instances");
+    out.total_ns = row.number("total range time");
+  }
+  return true;
+}
+
+bool Sums::add_kernel(const Row& row) {
+  if (!has_total(row, "instances")) return false;
+  model::KernelSummary out;
+  out.name = s_.strings.intern(row.text("name"));
+  out.calls = row.count("instances");
+  out.total_ns = *row.number("total time");
+  out.duration_ns = spread(row);
+  // Tables with grid and block have a row for each launch configuration.
+  const auto [at, added] = kernel_of_.emplace(out.name, s_.summary.kernels.size());
+  if (!added) {
+    merge(s_.summary.kernels[at->second], out);
+    return true;
+  }
+  s_.summary.kernels.push_back(out);
+  return true;
+}
+
+bool Sums::add_range_kernel(const Row& row, model::RangeKind kind) {
+  if (!has_total(row, "kern inst")) return false;
+  model::KernelSummary out;
+  out.in_range = true;
+  const std::string_view name = row.text("nvtx range");
+  out.outside = name.empty() || name == "None";
+  if (!out.outside) std::tie(out.domain, out.range) = split(name);
+  out.kind = kind;
+  out.name = s_.strings.intern(row.text("kernel name"));
+  out.calls = row.count("kern inst");
+  out.total_ns = *row.number("total time");
+  out.duration_ns = spread(row);
+  out.occurrences = row.count("nvtx inst");
+  out.pid = row.id("pid").value_or(0);
+  out.tid = row.id("tid").value_or(0);
+  s_.summary.kernels.push_back(out);
+  return true;
+}
+
+bool Sums::add_copy(const Row& row, bool sizes) {
+  const auto value = row.number(sizes ? "total" : "total time");
+  if (!value || (!sizes && !has_total(row, "count"))) return false;
+  const std::string what = base::lower(row.text("operation"));
+  const model::CopyKind kind = copy_kind(what);
+  const bool memset = what.find("memset") != std::string::npos;
+  const auto same = [&](const model::CopySummary& copy) { return copy.kind == kind && copy.memset == memset; };
+  auto found = std::find_if(s_.summary.copies.begin(), s_.summary.copies.end(), same);
+  if (found == s_.summary.copies.end()) found = s_.summary.copies.insert(found, {kind, memset});
+  found->calls = row.count("count");
+  (sizes ? found->bytes : found->total_ns) += *value;
+  return true;
+}
+
+// What `nsys stats` and `nsys profile --stats=true` print for people, as the CSV that they print for programs.
+//
+//    ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):
+//
+//    Time (%)  Total Time (ns)  Instances  Name
+//    --------  ---------------  ---------  ----
+//        60.0             3000          3  k
+//
+// The line of dashes says where each column stands. A table ends at a line that is no row of it: logs that were pasted
+// have blank lines anywhere (`nsys-log.txt` of NVIDIA/Fuser).
+
+using Spans = std::vector<std::pair<std::size_t, std::size_t>>;
+
+/// Where the groups of a line of dashes stand; empty for any other line. One column alone is no table.
+Spans dashes(std::string_view line, char between) {
+  Spans spans;
+  for (std::size_t at = 0; at < line.size();) {
+    if (line[at] == between) {
+      ++at;
+      continue;
+    }
+    const std::size_t end = std::min(line.find_first_not_of('-', at), line.size());
+    if (end == at || (end < line.size() && line[end] != between)) return {};
+    spans.emplace_back(at, end);
+    at = end;
+  }
+  return spans.size() < 3 ? Spans{} : spans;
+}
+
+/// A table whose header and columns are known. Numbers are written as the locale has them: nsys 2022.4 under a German
+/// one prints "65,0" and "223.965" for 65.0 and 223965 (and as CSV always 223965).
+class Printed {
+ public:
+  Printed() = default;
+  Printed(Spans spans, bool framed, std::string_view header) : spans_(std::move(spans)), framed_(framed) {
+    row(header);
+  }
+
+  [[nodiscard]] bool open() const { return !spans_.empty(); }
+
+  /// Can this line be a row, judged by the columns that hold numbers? Behind blank lines, which people's logs have
+  /// between rows, other text may follow.
+  [[nodiscard]] bool fits(std::string_view line) {
+    row(line);
+    const std::vector<std::string> cells = std::move(rows_.back());
+    rows_.pop_back();
+    bool any = false;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (!rows_.front()[i].ends_with(')')) continue;  // "Time (%)", "Avg (ns)"
+      if (!is_number(cells[i]) && !cells[i].empty()) return false;
+      any |= !cells[i].empty();
+    }
+    return any;
+  }
+
+  void row(std::string_view line) {
+    std::string plain;  // one byte a character up to the last column, so that the dashes tell where columns are
+    const std::size_t last = spans_.back().first;
+    while (!line.empty() && plain.size() < last) {
+      const std::string_view group = separator(line);
+      plain += group.empty() ? line.front() : '\'';
+      line.remove_prefix(std::max<std::size_t>(group.size(), 1));
+    }
+    plain += line;
+    if (const std::size_t frame = plain.rfind('|'); framed_ && frame != std::string::npos) plain.resize(frame);
+    std::vector<std::string>& cells = rows_.emplace_back();
+    for (std::size_t i = 0; i < spans_.size(); ++i) {
+      const std::size_t from = std::min(spans_[i].first, plain.size()),
+                        to = i + 1 == spans_.size() ? plain.size() : std::min(spans_[i].second, plain.size());
+      cells.emplace_back(base::trim(std::string_view(plain).substr(from, to - from)));
+    }
+  }
+
+  void write(std::string& out) {
+    const char point = point_of();
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      for (std::size_t i = 0; i < rows_[r].size(); ++i) {
+        std::string& cell = rows_[r][i];
+        if (r > 0 && i + 1 < rows_[r].size() && is_number(cell)) {
+          std::erase_if(cell, [&](char c) { return (c == '.' || c == ',' || c == '\'') && c != point; });
+          std::replace(cell.begin(), cell.end(), point, '.');
+        }
+        out += i == 0 ? "\"" : ",\"";
+        out += base::replace_all(cell, "\"", "\"\"");
+        out += '"';
+      }
+      out += '\n';
+    }
+    *this = {};
+  }
+
+ private:
+  /// What stands between thousands and is no byte of ASCII: a narrow or plain no-break space, an apostrophe.
+  static std::string_view separator(std::string_view text) {
+    for (const std::string_view group : {"\xe2\x80\xaf", "\xc2\xa0", "\xe2\x80\x99"})
+      if (text.starts_with(group)) return text.substr(0, group.size());
+    return {};
+  }
+  static bool is_number(std::string_view cell) {
+    return !cell.empty() && cell.find_first_not_of("0123456789.,'-") == std::string_view::npos;
+  }
+
+  /// The first number that can be read in one way only decides: of two kinds of separators the last is the point, one
+  /// that stands twice is none, and less than three digits stand behind a point alone.
+  [[nodiscard]] char point_of() const {
+    for (std::size_t r = 1; r < rows_.size(); ++r) {
+      for (std::size_t i = 0; i + 1 < rows_[r].size(); ++i) {
+        const std::string& cell = rows_[r][i];
+        const std::size_t at = cell.find_last_of(".,");
+        if (at == std::string::npos || !is_number(cell)) continue;
+        const char last = cell[at], other = last == '.' ? ',' : '.';
+        if (cell.find(other) < at || cell.size() - at - 1 < 3) return last;
+        if (cell.find(last) < at) return other;
+      }
+    }
+    return '.';
+  }
+
+  Spans spans_;
+  bool framed_ = false;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// Its tables, with the name of each report in front and everything else left out; "" where the text has none.
+std::string printed_as_csv(std::string_view text) {
+  std::string out, report;
+  std::string_view before;
+  bool gap = false;
+  Printed table;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (base::trim(line).empty()) {
+      gap = true;
+      continue;
+    }
+    const bool framed = line.starts_with("+-");
+    if (table.open() && (framed || (gap && !table.fits(line)))) table.write(out);
+    gap = false;
+    if (table.open()) {
+      table.row(line);
+    } else if (Spans spans = dashes(line, framed ? '+' : ' '); !spans.empty()) {
+      if (!framed || before.starts_with('|')) {  // else it stands above the header
+        out += "\nProcessing [" + report + "]\n";
+        table = Printed(std::move(spans), framed, before);
+      }
+    } else if (const std::size_t open = line.rfind('('); line.ends_with("):") && open != std::string_view::npos) {
+      report = line.substr(open + 1, line.size() - open - 3);
+    } else if (const std::size_t quote = line.find("Executing '"); quote != std::string_view::npos) {
+      report = line.substr(quote + 11, line.find('\'', quote + 11) - quote - 11);
+    }
+    before = line;
+  }
+  if (table.open()) table.write(out);
+  return out;
+}
 
 constexpr std::size_t kHead = 4096;
 

@@ -5,8 +5,8 @@
 
 #include "base/text.hpp"
 #include "model/kernel_name.hpp"
-#include "read/api_calls.hpp"
 #include "read/nsys/csv/names.hpp"
+#include "read/timeline.hpp"
 
 namespace rangescope::read::nsys_csv {
 namespace {

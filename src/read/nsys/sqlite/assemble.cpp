@@ -6,8 +6,8 @@
 
 #include "base/units.hpp"
 #include "base/workers.hpp"
-#include "read/api_calls.hpp"
 #include "read/nsys/sqlite/graph_nodes.hpp"
+#include "read/timeline.hpp"
 
 namespace rangescope::read::nsys_sqlite {
 namespace {

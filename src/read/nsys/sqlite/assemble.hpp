@@ -9,8 +9,8 @@
 
 #include "model/session.hpp"
 #include "read/nsys/sqlite/graph_nodes.hpp"
+#include "read/nsys/sqlite/ids.hpp"
 #include "read/nsys/sqlite/parts.hpp"
-#include "read/nsys/sqlite/string_ids.hpp"
 #include "read/nsys/sqlite/target.hpp"
 
 namespace rangescope::read::nsys_sqlite {

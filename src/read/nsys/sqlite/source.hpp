@@ -19,7 +19,6 @@
 #include "base/result.hpp"
 #include "base/sqlite.hpp"
 #include "read/nsys/sqlite/btree.hpp"
-#include "read/nsys/sqlite/value.hpp"
 
 namespace rangescope::read::nsys_sqlite {
 

@@ -11,7 +11,6 @@
 #include "model/session.hpp"
 #include "read/nsys/sqlite/ids.hpp"
 #include "read/nsys/sqlite/source.hpp"
-#include "read/nsys/sqlite/string_ids.hpp"
 
 namespace rangescope::read::nsys_sqlite {
 

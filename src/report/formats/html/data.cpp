@@ -7,7 +7,6 @@
 #include "model/advice.hpp"
 #include "model/measure.hpp"
 #include "report/document/findings.hpp"
-#include "report/document/json_parts.hpp"
 #include "report/document/json_writer.hpp"
 #include "report/document/region_table.hpp"
 #include "report/document/verdict_text.hpp"

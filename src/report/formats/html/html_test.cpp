@@ -17,7 +17,7 @@ using nlohmann::json;
 
 std::string page(const model::Report& report, const model::Session* session) {
   StringSink sink;
-  EXPECT_TRUE(make_html()->write(report, session, {}, sink));
+  EXPECT_TRUE(export_html(report, session, {}, sink));
   return sink.text();
 }
 
@@ -123,7 +123,7 @@ TEST(Html, SaysEachCommandOnceAndNotTheOneThatMadeIt) {
   for (std::size_t i = 0; i < 4; ++i) report.verdict[i].next = next[i];
   report.verdict[2].next_is_page = true;
   StringSink sink;
-  EXPECT_TRUE(make_html()->write(report, nullptr, {}, sink));
+  EXPECT_TRUE(export_html(report, nullptr, {}, sink));
   std::vector<std::string> shown;
   const json data = json::parse(embedded(sink.text()));
   for (const json& one : data.at("verdict")) shown.push_back(one.at("next"));

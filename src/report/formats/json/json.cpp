@@ -7,7 +7,6 @@
 #include "model/advice.hpp"
 #include "model/measure.hpp"
 #include "report/document/findings.hpp"
-#include "report/document/json_parts.hpp"
 #include "report/document/json_writer.hpp"
 #include "report/document/view.hpp"
 
@@ -292,110 +291,87 @@ void job(const model::Report& report, JsonWriter& json) {
   });
 }
 
-class Json final : public Exporter {
- public:
-  [[nodiscard]] std::string_view name() const override { return "json"; }
-  [[nodiscard]] std::string_view extension() const override { return "json"; }
+}  // namespace
 
-  [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session*, const Style&,
-                                         Sink& sink) const override {
-    JsonWriter json(sink);
-    json.open_object();
-    json.field("schema", kSchema);
-    verdicts(json, report, report.verdict);
-    write_run(json, report.run);
-    write_processes(json, report.processes);
-    job(report, json);
-    write_devices(json, report);
-    json.open_array("regions");
-    for (const Region& region : report.regions) region_object(json, report, region);
-    json.close();
-    outside(json, report.outside);
-    gpu(json, "total", report.total);
-    gpu(json, "unattributed", report.unattributed);
-    cpu(json, "cpu_outside", report.cpu_outside);
-    kernel_rows(json, "kernels", report.kernels);
-    if (!report.families.empty())
-      json.line_objects("families", report.families, [&](const model::KernelFamily& family) {
-        json.fields("name", family.name, "kernels", family.kernels, "calls", family.calls, "total_ns", family.total_ns,
-                    "share", family.share);
-      });
-    counted_kernels(json, "unattributed_results", report.unattributed_results);
-    json.objects("kernel_counters", report.kernel_counters, [&](const model::KernelCounters& kernel) {
-      json.field("name", kernel.name);
-      write_metrics(json, kernel.metrics);
-      write_bound(json, kernel.bound);
-      write_roofline(json, kernel.roofline);
+base::Result<void> export_json(const model::Report& report, const model::Session*, const Style&, Sink& sink) {
+  JsonWriter json(sink);
+  json.open_object();
+  json.field("schema", kSchema);
+  verdicts(json, report, report.verdict);
+  write_run(json, report.run);
+  write_processes(json, report.processes);
+  job(report, json);
+  write_devices(json, report);
+  json.open_array("regions");
+  for (const Region& region : report.regions) region_object(json, report, region);
+  json.close();
+  outside(json, report.outside);
+  gpu(json, "total", report.total);
+  gpu(json, "unattributed", report.unattributed);
+  cpu(json, "cpu_outside", report.cpu_outside);
+  kernel_rows(json, "kernels", report.kernels);
+  if (!report.families.empty())
+    json.line_objects("families", report.families, [&](const model::KernelFamily& family) {
+      json.fields("name", family.name, "kernels", family.kernels, "calls", family.calls, "total_ns", family.total_ns,
+                  "share", family.share);
     });
-    if (!report.operators.empty()) operators(json, "operators", report.operators, false);
-    if (!report.operators_by_shape.empty()) operators(json, "operators_by_shape", report.operators_by_shape, true);
-    sampled(json, report.sampled);
-    write_losses(json, report.losses);
-    write_findings(json, report.findings);
-    json.field("notes", report.notes);
-    dictionary(json);
-    json.close();
-    json.finish();
-    return {};
-  }
-};
+  counted_kernels(json, "unattributed_results", report.unattributed_results);
+  json.objects("kernel_counters", report.kernel_counters, [&](const model::KernelCounters& kernel) {
+    json.field("name", kernel.name);
+    write_metrics(json, kernel.metrics);
+    write_bound(json, kernel.bound);
+    write_roofline(json, kernel.roofline);
+  });
+  if (!report.operators.empty()) operators(json, "operators", report.operators, false);
+  if (!report.operators_by_shape.empty()) operators(json, "operators_by_shape", report.operators_by_shape, true);
+  sampled(json, report.sampled);
+  write_losses(json, report.losses);
+  write_findings(json, report.findings);
+  json.field("notes", report.notes);
+  dictionary(json);
+  json.close();
+  json.finish();
+  return {};
+}
 
 // One JSON object a line, for streams and log stores: {"type": "run" | "verdict" | "process" | "region" | "total" |
 // "kernel" | "result" | "operator" | "loss" | "finding", ...}. What is in them is what the JSON report has at that
 // place.
-class JsonLines final : public Exporter {
- public:
-  [[nodiscard]] std::string_view name() const override { return "jsonl"; }
-  [[nodiscard]] std::string_view extension() const override { return "jsonl"; }
-
-  [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session*, const Style&,
-                                         Sink& sink) const override {
-    JsonWriter json(sink);
-    const auto line = [&json](const char* type, const auto& fill) {
-      json.open_line_object();
-      json.field("type", type);
-      fill();
-      json.close();
-      json.finish();
-    };
-    line("run", [&] {
-      json.field("schema", kSchema);
-      write_run(json, report.run);
-      write_devices(json, report);
+base::Result<void> export_jsonl(const model::Report& report, const model::Session*, const Style&, Sink& sink) {
+  JsonWriter json(sink);
+  const auto line = [&json](const char* type, const auto& fill) {
+    json.open_line_object();
+    json.field("type", type);
+    fill();
+    json.close();
+    json.finish();
+  };
+  line("run", [&] {
+    json.field("schema", kSchema);
+    write_run(json, report.run);
+    write_devices(json, report);
+  });
+  for (const model::Verdict& verdict : report.verdict) line("verdict", [&] { verdicts(json, report, {&verdict, 1}); });
+  for (const model::ReportProcess& process : report.processes)
+    line("process", [&] { write_processes(json, {process}); });
+  for (const Region& region : report.regions) {
+    line("region", [&] {
+      json.key("region");
+      region_object(json, report, region);
     });
-    for (const model::Verdict& verdict : report.verdict)
-      line("verdict", [&] { verdicts(json, report, {&verdict, 1}); });
-    for (const model::ReportProcess& process : report.processes)
-      line("process", [&] { write_processes(json, {process}); });
-    for (const Region& region : report.regions) {
-      line("region", [&] {
-        json.key("region");
-        region_object(json, report, region);
-      });
-    }
-    line("total", [&] {
-      gpu(json, "total", report.total);
-      gpu(json, "unattributed", report.unattributed);
-    });
-    for (const model::KernelRow& row : report.kernels) line("kernel", [&] { kernel_rows(json, "kernels", {row}); });
-    for (const model::KernelMetrics& result : report.unattributed_results)
-      line("result", [&] { counted_kernels(json, "unattributed_results", {result}); });
-    for (const model::OperatorRow& row : report.operators)
-      line("operator", [&] { operators(json, "operators", {row}, false); });
-    for (const model::Loss& loss : report.losses) line("loss", [&] { write_losses(json, {loss}); });
-    for (const model::Finding& finding : report.findings) line("finding", [&] { write_findings(json, {&finding, 1}); });
-    return {};
   }
-};
-
-}  // namespace
-
-std::unique_ptr<Exporter> make_jsonl() {
-  return std::make_unique<JsonLines>();
-}
-
-std::unique_ptr<Exporter> make_json() {
-  return std::make_unique<Json>();
+  line("total", [&] {
+    gpu(json, "total", report.total);
+    gpu(json, "unattributed", report.unattributed);
+  });
+  for (const model::KernelRow& row : report.kernels) line("kernel", [&] { kernel_rows(json, "kernels", {row}); });
+  for (const model::KernelMetrics& result : report.unattributed_results)
+    line("result", [&] { counted_kernels(json, "unattributed_results", {result}); });
+  for (const model::OperatorRow& row : report.operators)
+    line("operator", [&] { operators(json, "operators", {row}, false); });
+  for (const model::Loss& loss : report.losses) line("loss", [&] { write_losses(json, {loss}); });
+  for (const model::Finding& finding : report.findings) line("finding", [&] { write_findings(json, {&finding, 1}); });
+  return {};
 }
 
 }  // namespace rangescope::report

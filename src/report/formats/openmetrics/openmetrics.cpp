@@ -61,74 +61,62 @@ std::string labels(const model::Report& report, const model::Region& region) {
                      region.thread ? std::to_string(*region.thread) : "");
 }
 
-class OpenMetrics final : public Exporter {
- public:
-  [[nodiscard]] std::string_view name() const override { return "openmetrics"; }
-  [[nodiscard]] std::string_view extension() const override { return "prom"; }
-
-  [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session*, const Style&,
-                                         Sink& sink) const override {
-    write_verdict(report, sink);
-    for (const model::Measure& measure : model::measures()) {
-      const std::string family = family_of(measure);
-      std::string samples;
-      for (const model::Region& region : report.regions) {
-        const auto value = measure.get(region);
-        if (!value || !std::isfinite(*value)) continue;
-        const double shown = measure.unit == model::Unit::kNs ? *value / 1e9 : *value;
-        samples += fmt::format("{}{{{}}} {}\n", family, labels(report, region), shown);
-      }
-      if (samples.empty()) continue;
-      sink.write(fmt::format("# TYPE {} gauge\n", family));
-      if (!unit_of(measure.unit).empty()) sink.write(fmt::format("# UNIT {} {}\n", family, unit_of(measure.unit)));
-      sink.write(fmt::format("# HELP {} {}\n", family, label(measure.formula)));
-      sink.write(samples);
-    }
-    write_metrics(report, sink);
-    if (!report.losses.empty()) {
-      sink.write("# TYPE rangescope_loss gauge\n# HELP rangescope_loss what is missing in the capture\n");
-      for (const model::Loss& loss : report.losses)
-        sink.write(fmt::format("rangescope_loss{{kind=\"{}\",severity=\"{}\"}} {}\n", label(loss.kind.id()),
-                               model::severity_name(loss.severity), loss.count));
-    }
-    sink.write("# EOF\n");
-    return {};
+void verdict_family(const model::Report& report, Sink& sink) {
+  constexpr std::string_view kFamily = "rangescope_verdict_saves_seconds";
+  std::string samples;
+  for (const model::Verdict& verdict : report.verdict) {
+    if (!verdict.saves_ns) continue;
+    samples += fmt::format("{}{{kind=\"{}\",severity=\"{}\",path=\"{}\"}} {}\n", kFamily, verdict.kind,
+                           model::weight_name(verdict.severity), label(verdict.path), *verdict.saves_ns / 1e9);
   }
+  if (samples.empty()) return;
+  sink.write(
+      fmt::format("# TYPE {0} gauge\n# UNIT {0} seconds\n# HELP {0} what the run could save at most\n", kFamily));
+  sink.write(samples);
+}
 
- private:
-  static void write_verdict(const model::Report& report, Sink& sink) {
-    constexpr std::string_view kFamily = "rangescope_verdict_saves_seconds";
-    std::string samples;
-    for (const model::Verdict& verdict : report.verdict) {
-      if (!verdict.saves_ns) continue;
-      samples += fmt::format("{}{{kind=\"{}\",severity=\"{}\",path=\"{}\"}} {}\n", kFamily, verdict.kind,
-                             model::weight_name(verdict.severity), label(verdict.path), *verdict.saves_ns / 1e9);
-    }
-    if (samples.empty()) return;
-    sink.write(
-        fmt::format("# TYPE {0} gauge\n# UNIT {0} seconds\n# HELP {0} what the run could save at most\n", kFamily));
-    sink.write(samples);
-  }
-
-  static void write_metrics(const model::Report& report, Sink& sink) {
-    bool begun = false;
-    for (const model::Region& region : report.regions) {
-      for (const auto& [name, metric] : region.metrics) {
-        if (!metric.absent.empty() || !std::isfinite(metric.value)) continue;
-        if (!begun)
-          sink.write("# TYPE rangescope_metric gauge\n# HELP rangescope_metric hardware metrics, in base units\n");
-        begun = true;
-        sink.write(fmt::format("rangescope_metric{{metric=\"{}\",unit=\"{}\",{}}} {}\n", label(name),
-                               label(metric.unit), labels(report, region), metric.value));
-      }
+void metric_family(const model::Report& report, Sink& sink) {
+  bool begun = false;
+  for (const model::Region& region : report.regions) {
+    for (const auto& [name, metric] : region.metrics) {
+      if (!metric.absent.empty() || !std::isfinite(metric.value)) continue;
+      if (!begun)
+        sink.write("# TYPE rangescope_metric gauge\n# HELP rangescope_metric hardware metrics, in base units\n");
+      begun = true;
+      sink.write(fmt::format("rangescope_metric{{metric=\"{}\",unit=\"{}\",{}}} {}\n", label(name), label(metric.unit),
+                             labels(report, region), metric.value));
     }
   }
-};
+}
 
 }  // namespace
 
-std::unique_ptr<Exporter> make_openmetrics() {
-  return std::make_unique<OpenMetrics>();
+base::Result<void> export_openmetrics(const model::Report& report, const model::Session*, const Style&, Sink& sink) {
+  verdict_family(report, sink);
+  for (const model::Measure& measure : model::measures()) {
+    const std::string family = family_of(measure);
+    std::string samples;
+    for (const model::Region& region : report.regions) {
+      const auto value = measure.get(region);
+      if (!value || !std::isfinite(*value)) continue;
+      const double shown = measure.unit == model::Unit::kNs ? *value / 1e9 : *value;
+      samples += fmt::format("{}{{{}}} {}\n", family, labels(report, region), shown);
+    }
+    if (samples.empty()) continue;
+    sink.write(fmt::format("# TYPE {} gauge\n", family));
+    if (!unit_of(measure.unit).empty()) sink.write(fmt::format("# UNIT {} {}\n", family, unit_of(measure.unit)));
+    sink.write(fmt::format("# HELP {} {}\n", family, label(measure.formula)));
+    sink.write(samples);
+  }
+  metric_family(report, sink);
+  if (!report.losses.empty()) {
+    sink.write("# TYPE rangescope_loss gauge\n# HELP rangescope_loss what is missing in the capture\n");
+    for (const model::Loss& loss : report.losses)
+      sink.write(fmt::format("rangescope_loss{{kind=\"{}\",severity=\"{}\"}} {}\n", label(loss.kind.id()),
+                             model::severity_name(loss.severity), loss.count));
+  }
+  sink.write("# EOF\n");
+  return {};
 }
 
 }  // namespace rangescope::report

@@ -148,25 +148,15 @@ class ChromeWriter {
   std::vector<Annotation> annotations_;
 };
 
-class Chrome final : public Exporter {
- public:
-  [[nodiscard]] std::string_view name() const override { return "chrome"; }
-  [[nodiscard]] std::string_view extension() const override { return "trace.json"; }
-  [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session* session, const Style&,
-                                         Sink& sink) const override {
-    if (session == nullptr ||
-        (session->ranges.empty() && session->kernels.empty() && session->copies.empty() && !model::is_program(report)))
-      return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format chrome",
-                        "Report on a run of rangescope or nsys; ncu and tables do not say when something ran");
-    ChromeWriter(*session, sink).write(report);
-    return {};
-  }
-};
-
 }  // namespace
 
-std::unique_ptr<Exporter> make_chrome() {
-  return std::make_unique<Chrome>();
+base::Result<void> export_chrome(const model::Report& report, const model::Session* session, const Style&, Sink& sink) {
+  if (session == nullptr ||
+      (session->ranges.empty() && session->kernels.empty() && session->copies.empty() && !model::is_program(report)))
+    return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format chrome",
+                      "Report on a run of rangescope or nsys; ncu and tables do not say when something ran");
+  ChromeWriter(*session, sink).write(report);
+  return {};
 }
 
 }  // namespace rangescope::report

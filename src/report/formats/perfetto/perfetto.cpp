@@ -400,25 +400,15 @@ class PerfettoWriter {
   std::string buffer_;
 };
 
-class Perfetto final : public Exporter {
- public:
-  [[nodiscard]] std::string_view name() const override { return "perfetto"; }
-  [[nodiscard]] std::string_view extension() const override { return "pftrace"; }
-  [[nodiscard]] Kind kind() const override { return Kind::kFile; }
-  [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session* session, const Style&,
-                                         Sink& sink) const override {
-    if (session == nullptr || (Timeline(*session).lanes().empty() && !model::is_program(report)))
-      return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format perfetto",
-                        "Report on a run of rangescope or nsys; ncu and tables do not say when something ran");
-    PerfettoWriter(report, *session, sink).write();
-    return {};
-  }
-};
-
 }  // namespace
 
-std::unique_ptr<Exporter> make_perfetto() {
-  return std::make_unique<Perfetto>();
+base::Result<void> export_perfetto(const model::Report& report, const model::Session* session, const Style&,
+                                   Sink& sink) {
+  if (session == nullptr || (Timeline(*session).lanes().empty() && !model::is_program(report)))
+    return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format perfetto",
+                      "Report on a run of rangescope or nsys; ncu and tables do not say when something ran");
+  PerfettoWriter(report, *session, sink).write();
+  return {};
 }
 
 }  // namespace rangescope::report

@@ -47,15 +47,6 @@ std::optional<double> energy_of(const Region& region) {
   return found->second.value * 1e3 * (found->second.of_all ? 1 : static_cast<double>(region.occurrences));
 }
 
-class Pprof final : public Exporter {
- public:
-  [[nodiscard]] std::string_view name() const override { return "pprof"; }
-  [[nodiscard]] std::string_view extension() const override { return "pb.gz"; }
-  [[nodiscard]] Kind kind() const override { return Kind::kFile; }
-  [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session* session, const Style&,
-                                         Sink& sink) const override;
-};
-
 class PprofWriter {
  public:
   explicit PprofWriter(const model::Report& report) : report_(report) { text(""); }
@@ -237,8 +228,9 @@ class PprofWriter {
   std::map<std::vector<std::uint64_t>, PprofValues> samples_;
 };
 
-base::Result<void> Pprof::write(const model::Report& report, const model::Session* session, const Style&,
-                                Sink& sink) const {
+}  // namespace
+
+base::Result<void> export_pprof(const model::Report& report, const model::Session* session, const Style&, Sink& sink) {
   PprofWriter writer(report);
   writer.write(session);
   const std::string& data = writer.data();
@@ -258,12 +250,6 @@ base::Result<void> Pprof::write(const model::Report& report, const model::Sessio
   if (end != Z_STREAM_END) return base::fail(base::Code::kInternal, "zlib does not end", {});
   sink.write(packed);
   return {};
-}
-
-}  // namespace
-
-std::unique_ptr<Exporter> make_pprof() {
-  return std::make_unique<Pprof>();
 }
 
 }  // namespace rangescope::report

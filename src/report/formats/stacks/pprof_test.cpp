@@ -42,7 +42,7 @@ struct Read {
 
 Read read(const model::Report& report) {
   StringSink sink;
-  EXPECT_TRUE(make_pprof()->write(report, nullptr, {}, sink));
+  EXPECT_TRUE(export_pprof(report, nullptr, {}, sink));
   const std::string data = unpacked(sink.text());
   Read out;
   for (protozero::pbf_reader profile(data); profile.next();) {
@@ -83,7 +83,7 @@ TEST(Pprof, NamesArePrintable) {
 
 TEST(Pprof, NothingIsSaid) {
   StringSink sink;
-  EXPECT_EQ(make_pprof()->write({}, nullptr, {}, sink).error().code, base::Code::kNothingCaptured);
+  EXPECT_EQ(export_pprof({}, nullptr, {}, sink).error().code, base::Code::kNothingCaptured);
 }
 
 }  // namespace pprof_test

@@ -20,92 +20,6 @@ base::Result<std::vector<Chain>> sampled_chains(const model::Report& report, con
   return out;
 }
 
-class Collapsed final : public Exporter {
- public:
-  [[nodiscard]] std::string_view name() const override { return "collapsed"; }
-  [[nodiscard]] std::string_view extension() const override { return "collapsed"; }
-  [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session* session, const Style&,
-                                         Sink& sink) const override {
-    auto list = sampled_chains(report, session);
-    if (!list) return base::fail(std::move(list));
-    std::vector<std::string> texts;
-    for (const model::CpuFrame& frame : session->cpu.frames) texts.push_back(folded_word(frame_text(*session, frame)));
-    for (const Chain& chain : *list) {
-      std::string line;
-      const auto add = [&](const std::string& text) { line += (line.empty() ? "" : ";") + text; };
-      for (const std::string& range : chain.ranges) add(folded_word(range));
-      for (const std::uint32_t frame : frames_of(session->cpu, chain.stack)) add(texts[frame]);
-      if (line.empty()) line = "(unknown)";
-      sink.write(line + " " + std::to_string(chain.samples) + "\n");
-    }
-    return {};
-  }
-};
-
-class Speedscope final : public Exporter {
- public:
-  [[nodiscard]] std::string_view name() const override { return "speedscope"; }
-  [[nodiscard]] std::string_view extension() const override { return "speedscope.json"; }
-  [[nodiscard]] base::Result<void> write(const model::Report& report, const model::Session* session, const Style&,
-                                         Sink& sink) const override {
-    auto list = sampled_chains(report, session);
-    if (!list) return base::fail(std::move(list));
-    const CpuProfile& cpu = session->cpu;
-    std::unordered_map<std::string, std::size_t> ranges;
-    std::vector<std::string> names;
-    for (const Chain& chain : *list)
-      for (const std::string& range : chain.ranges)
-        if (ranges.try_emplace(range, cpu.frames.size() + names.size()).second) names.push_back(range);
-    JsonWriter json(sink);
-    json.open_object();
-    json.field("$schema", std::string_view("https://www.speedscope.app/file-format-schema.json"));
-    json.field("exporter", std::string_view("rangescope"));
-    json.field("name", report.run.id);
-    json.open_object("shared");
-    json.open_array("frames");
-    for (const model::CpuFrame& frame : cpu.frames) {
-      json.open_line_object();
-      json.field("name", frame_text(*session, frame));
-      const auto file = session->strings.view(frame.file != 0 ? frame.file : frame.module);
-      if (!file.empty()) json.field("file", file);
-      if (frame.line > 0) json.field("line", frame.line);
-      json.close();
-    }
-    for (const std::string& name : names) {
-      json.open_line_object();
-      json.field("name", name);
-      json.close();
-    }
-    json.close();
-    json.close();
-    json.open_array("profiles");
-    json.open_object();
-    json.field("type", std::string_view("sampled"));
-    json.field("name", std::string_view("CPU time"));
-    json.field("unit", std::string_view("nanoseconds"));
-    json.field("startValue", std::int64_t{0});
-    std::int64_t end = 0;
-    for (const Chain& chain : *list) end += chain.samples * cpu.interval_ns;
-    json.field("endValue", end);
-    json.open_array("samples");
-    for (const Chain& chain : *list) {
-      json.open_line_array();
-      for (const std::string& range : chain.ranges) json.number(static_cast<std::int64_t>(ranges.at(range)));
-      for (const std::uint32_t frame : frames_of(cpu, chain.stack)) json.number(std::int64_t{frame});
-      json.close();
-    }
-    json.close();
-    json.open_line_array("weights");
-    for (const Chain& chain : *list) json.number(chain.samples * cpu.interval_ns);
-    json.close();
-    json.close();
-    json.close();
-    json.close();
-    json.finish();
-    return {};
-  }
-};
-
 }  // namespace
 
 std::vector<Chain> chains(const model::Report& report) {
@@ -127,12 +41,80 @@ std::vector<std::uint32_t> frames_of(const model::CpuProfile& cpu, std::uint32_t
   return frames;
 }
 
-std::unique_ptr<Exporter> make_collapsed() {
-  return std::make_unique<Collapsed>();
+base::Result<void> export_collapsed(const model::Report& report, const model::Session* session, const Style&,
+                                    Sink& sink) {
+  auto list = sampled_chains(report, session);
+  if (!list) return base::fail(std::move(list));
+  std::vector<std::string> texts;
+  for (const model::CpuFrame& frame : session->cpu.frames) texts.push_back(folded_word(frame_text(*session, frame)));
+  for (const Chain& chain : *list) {
+    std::string line;
+    const auto add = [&](const std::string& text) { line += (line.empty() ? "" : ";") + text; };
+    for (const std::string& range : chain.ranges) add(folded_word(range));
+    for (const std::uint32_t frame : frames_of(session->cpu, chain.stack)) add(texts[frame]);
+    if (line.empty()) line = "(unknown)";
+    sink.write(line + " " + std::to_string(chain.samples) + "\n");
+  }
+  return {};
 }
 
-std::unique_ptr<Exporter> make_speedscope() {
-  return std::make_unique<Speedscope>();
+base::Result<void> export_speedscope(const model::Report& report, const model::Session* session, const Style&,
+                                     Sink& sink) {
+  auto list = sampled_chains(report, session);
+  if (!list) return base::fail(std::move(list));
+  const CpuProfile& cpu = session->cpu;
+  std::unordered_map<std::string, std::size_t> ranges;
+  std::vector<std::string> names;
+  for (const Chain& chain : *list)
+    for (const std::string& range : chain.ranges)
+      if (ranges.try_emplace(range, cpu.frames.size() + names.size()).second) names.push_back(range);
+  JsonWriter json(sink);
+  json.open_object();
+  json.field("$schema", std::string_view("https://www.speedscope.app/file-format-schema.json"));
+  json.field("exporter", std::string_view("rangescope"));
+  json.field("name", report.run.id);
+  json.open_object("shared");
+  json.open_array("frames");
+  for (const model::CpuFrame& frame : cpu.frames) {
+    json.open_line_object();
+    json.field("name", frame_text(*session, frame));
+    const auto file = session->strings.view(frame.file != 0 ? frame.file : frame.module);
+    if (!file.empty()) json.field("file", file);
+    if (frame.line > 0) json.field("line", frame.line);
+    json.close();
+  }
+  for (const std::string& name : names) {
+    json.open_line_object();
+    json.field("name", name);
+    json.close();
+  }
+  json.close();
+  json.close();
+  json.open_array("profiles");
+  json.open_object();
+  json.field("type", std::string_view("sampled"));
+  json.field("name", std::string_view("CPU time"));
+  json.field("unit", std::string_view("nanoseconds"));
+  json.field("startValue", std::int64_t{0});
+  std::int64_t end = 0;
+  for (const Chain& chain : *list) end += chain.samples * cpu.interval_ns;
+  json.field("endValue", end);
+  json.open_array("samples");
+  for (const Chain& chain : *list) {
+    json.open_line_array();
+    for (const std::string& range : chain.ranges) json.number(static_cast<std::int64_t>(ranges.at(range)));
+    for (const std::uint32_t frame : frames_of(cpu, chain.stack)) json.number(std::int64_t{frame});
+    json.close();
+  }
+  json.close();
+  json.open_line_array("weights");
+  for (const Chain& chain : *list) json.number(chain.samples * cpu.interval_ns);
+  json.close();
+  json.close();
+  json.close();
+  json.close();
+  json.finish();
+  return {};
 }
 
 }  // namespace rangescope::report

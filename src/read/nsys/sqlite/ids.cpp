@@ -1,4 +1,4 @@
-#include "read/nsys/sqlite/string_ids.hpp"
+#include "read/nsys/sqlite/ids.hpp"
 
 namespace rangescope::read::nsys_sqlite {
 

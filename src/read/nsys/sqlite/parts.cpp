@@ -1,4 +1,4 @@
-#include "read/nsys/sqlite/correlation.hpp"
+#include "read/nsys/sqlite/parts.hpp"
 
 namespace rangescope::read::nsys_sqlite {
 

@@ -1,4 +1,4 @@
-#include "cli/subcommands.hpp"
+#include "cli/subcommand.hpp"
 
 namespace rangescope::cli {
 
