@@ -117,8 +117,8 @@ std::span<const Measure> measures() {
   static const auto all = [] {
     std::vector<Measure> out;
     for (const auto& [tag, title, unit, source, formula] : base::rows<5>(rangescope_measures))
-      for (const auto& [of, get] : kGetters)
-        if (of == tag)
+      for (const auto& [name, get] : kGetters)
+        if (name == tag)
           out.push_back({tag, title, static_cast<Unit>(base::place_of(unit, kUnits)), source, formula, get});
     return out;
   }();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <type_traits>
 #include <unordered_map>
 
 #include "base/text.hpp"
@@ -65,6 +66,40 @@ class Appender {
   static std::uint32_t at(const std::vector<std::uint32_t>& places, std::uint32_t index) {
     return index < places.size() ? places[index] : kNone;
   }
+  /// Indexes, names and times of `item` as `to_` has them: members of one name mean the same everywhere.
+  template <class T>
+  void place(T& item) {
+    if constexpr (requires { item.process; }) item.process = at(processes_, item.process);
+    if constexpr (requires { item.thread; }) item.thread = at(threads_, item.thread);
+    if constexpr (requires { item.end_thread; }) item.end_thread = at(threads_, item.end_thread);
+    if constexpr (requires { item.domain; }) item.domain = domains_[item.domain];
+    if constexpr (requires { item.range; }) item.range += ranges_;
+    if constexpr (requires { item.attributes; }) add(item.attributes, attributes_);
+    if constexpr (requires { item.device; }) add(item.device, devices_);
+    if constexpr (requires { item.stream; }) add(item.stream, streams_);
+    if constexpr (requires { item.launch; }) add(item.launch, launches_);
+    if constexpr (requires { item.graph_node; }) add(item.graph_node, nodes_);
+    if constexpr (requires { item.captured_path; }) add(item.captured_path, paths_);
+    if constexpr (requires { item.kernel_name; }) add(item.kernel_name, names_);
+    if constexpr (requires { item.at_ns; }) move_time(item.at_ns);
+    if constexpr (requires { item.start_ns; }) move_time(item.start_ns), move_time(item.end_ns);
+    if constexpr (std::is_same_v<T, model::Kernel>)
+      item.name += names_;
+    else if constexpr (requires { item.name; })
+      item.name = text(item.name);
+    if constexpr (requires { item.shape; }) item.shape = at(shapes_, item.shape);
+    if constexpr (requires { item.text; }) item.text = text(item.text);
+    if constexpr (requires { item.uuid; })
+      for (model::StringId* id : {&item.uuid, &item.pci_bus, &item.chip}) *id = text(*id);
+    if constexpr (requires { item.mangled; })
+      for (model::StringId* id : {&item.demangled, &item.short_name, &item.mangled}) *id = text(*id);
+  }
+  template <class T>
+  void append(std::vector<T>& from, std::vector<T>& to) {
+    for (T& item : from) place(item);
+    move(from, to);
+  }
+
   /// Where a process of `from_` stands in `to_`, else behind all. Files of one recording (nsys starts and stops) have
   /// one process of that number and name, at different times.
   [[nodiscard]] std::uint32_t place_of(const model::Process& process) const {
@@ -144,117 +179,46 @@ class Appender {
       threads_.push_back(static_cast<std::uint32_t>(known - to_.threads.begin()));
       if (known == to_.threads.end()) to_.threads.push_back({thread.process, thread.tid, text(thread.name)});
     }
-    for (model::Device device : from_.devices) {
-      device.process = at(processes_, device.process);
-      for (model::StringId* id : {&device.name, &device.uuid, &device.pci_bus, &device.chip}) *id = text(*id);
-      to_.devices.push_back(device);
-    }
-    for (model::Stream stream : from_.streams) {
-      stream.process = at(processes_, stream.process);
-      add(stream.device, devices_);
-      stream.name = text(stream.name);
-      to_.streams.push_back(stream);
-    }
-    for (model::Category category : from_.categories) {
-      to_.categories.push_back(
-          {domains_[category.domain], at(processes_, category.process), category.id, text(category.name)});
-    }
-    for (model::NamedResource resource : from_.resources) {
-      resource.process = at(processes_, resource.process);
-      resource.domain = domains_[resource.domain];
-      resource.name = text(resource.name);
-      to_.resources.push_back(resource);
-    }
+    append(from_.devices, to_.devices);
+    append(from_.streams, to_.streams);
+    append(from_.categories, to_.categories);
+    append(from_.resources, to_.resources);
   }
 
   void work() {
-    const std::uint32_t attributes = count(to_.attributes), launches = count(to_.launches),
-                        nodes = count(to_.graph_nodes), paths = count(to_.captured_paths);
+    ranges_ = count(to_.ranges);
+    attributes_ = count(to_.attributes);
+    launches_ = count(to_.launches);
+    nodes_ = count(to_.graph_nodes);
+    paths_ = count(to_.captured_paths);
     names_ = count(to_.kernel_names);
-    for (model::Attributes& attributes_of : from_.attributes) attributes_of.text = text(attributes_of.text);
-    move(from_.attributes, to_.attributes);
-    for (const model::Projection& projection : from_.projections)
-      to_.projections.push_back({projection.range + count(to_.ranges), projection.span_ns});
-    for (const model::PayloadField& field : from_.payload_fields)
-      to_.payload_fields.push_back({field.range + count(to_.ranges), text(field.name), field.type, field.bits});
-    for (model::Unlisted& unlisted : from_.unlisted) unlisted.range += count(to_.ranges);
-    for (model::UnlistedInside& inside : from_.unlisted_inside) inside.range += count(to_.ranges);
-    for (model::OpenSpan& span : from_.open_spans) {
-      span.thread = at(threads_, span.thread);
-      move_time(span.start_ns);
-      move_time(span.end_ns);
-    }
-    move(from_.unlisted, to_.unlisted);
-    move(from_.unlisted_inside, to_.unlisted_inside);
-    move(from_.open_spans, to_.open_spans);
-    for (model::Range range : from_.ranges) {
-      move_time(range.start_ns);
-      move_time(range.end_ns);
-      range.name = text(range.name);
-      range.thread = at(threads_, range.thread);
-      range.end_thread = at(threads_, range.end_thread);
-      range.domain = domains_[range.domain];
-      add(range.attributes, attributes);
-      to_.ranges.push_back(range);
-    }
-    for (model::Mark mark : from_.marks) {
-      to_.marks.push_back({mark.at_ns + shift_, text(mark.name), at(threads_, mark.thread), domains_[mark.domain],
-                           mark.attributes == kNone ? kNone : mark.attributes + attributes});
-    }
-    for (model::Launch launch : from_.launches) {
-      move_time(launch.start_ns);
-      move_time(launch.end_ns);
-      launch.thread = at(threads_, launch.thread);
-      launch.name = text(launch.name);
-      to_.launches.push_back(launch);
-    }
-    for (const model::KernelName& name : from_.kernel_names) {
-      to_.kernel_names.push_back({text(name.demangled), text(name.short_name), text(name.mangled)});
-    }
+    append(from_.attributes, to_.attributes);
+    append(from_.projections, to_.projections);
+    append(from_.payload_fields, to_.payload_fields);
+    append(from_.unlisted, to_.unlisted);
+    append(from_.unlisted_inside, to_.unlisted_inside);
+    append(from_.open_spans, to_.open_spans);
+    append(from_.ranges, to_.ranges);
+    append(from_.marks, to_.marks);
+    append(from_.launches, to_.launches);
+    append(from_.kernel_names, to_.kernel_names);
     shapes();
-    for (auto& path : from_.captured_paths) {
-      for (model::OpenRange& range : path) range = open(range);
-      to_.captured_paths.push_back(std::move(path));
-    }
-    for (model::GraphNode node : from_.graph_nodes) {
-      node.process = at(processes_, node.process);
-      add(node.captured_path, paths);
-      to_.graph_nodes.push_back(node);
-    }
-    const auto events = [&](auto& from, auto& to) {
-      for (auto event : from) {
-        move_time(event.start_ns);
-        move_time(event.end_ns);
-        add(event.launch, launches);
-        add(event.stream, streams_);
-        if constexpr (requires { event.graph_node; }) add(event.graph_node, nodes);
-        if constexpr (requires { event.shape; }) {
-          event.shape = event.shape < shapes_.size() ? shapes_[event.shape] : kNone;
-          event.name += names_;
-        }
-        to.push_back(event);
-      }
-    };
-    events(from_.kernels, to_.kernels);
-    events(from_.copies, to_.copies);
-    events(from_.memsets, to_.memsets);
-    events(from_.synchronizations, to_.synchronizations);
-    events(from_.graph_launches, to_.graph_launches);
+    for (auto& path : from_.captured_paths)
+      for (model::OpenRange& range : path) place(range);
+    move(from_.captured_paths, to_.captured_paths);
+    append(from_.graph_nodes, to_.graph_nodes);
+    append(from_.kernels, to_.kernels);
+    append(from_.copies, to_.copies);
+    append(from_.memsets, to_.memsets);
+    append(from_.synchronizations, to_.synchronizations);
+    append(from_.graph_launches, to_.graph_launches);
     to_.unrecorded.kernels |= from_.unrecorded.kernels;
     to_.unrecorded.copies |= from_.unrecorded.copies;
     to_.unrecorded.calls |= from_.unrecorded.calls;
-    for (model::GpuPause pause : from_.gpu_pauses) {
-      pause.process = at(processes_, pause.process);
-      move_time(pause.start_ns);
-      move_time(pause.end_ns);
-      to_.gpu_pauses.push_back(pause);
-    }
-    for (model::CounterWait wait : from_.counter_waits) {
-      wait.process = at(processes_, wait.process);
-      wait.domain = domains_[wait.domain];
+    append(from_.gpu_pauses, to_.gpu_pauses);
+    for (model::CounterWait& wait : from_.counter_waits)
       for (model::StringId& name : wait.path) name = text(name);
-      to_.counter_waits.push_back(std::move(wait));
-    }
+    append(from_.counter_waits, to_.counter_waits);
   }
 
   /// Equal launch configurations are one, so that a report can count those that differ.
@@ -268,24 +232,12 @@ class Appender {
     }
   }
 
-  model::OpenRange open(model::OpenRange range) {
-    range.domain = domains_[range.domain];
-    range.name = text(range.name);
-    return range;
-  }
-
   void results() {
     for (model::Measurement& result : from_.measurements) {
-      result.process = at(processes_, result.process);
-      result.thread = at(threads_, result.thread);
-      add(result.device, devices_);
-      add(result.stream, streams_);
-      add(result.kernel_name, names_);
-      if (result.shape != kNone) result.shape = result.shape < shapes_.size() ? shapes_[result.shape] : kNone;
-      for (model::OpenRange& range : result.ranges) range = open(range);
+      for (model::OpenRange& range : result.ranges) place(range);
       for (model::MetricValue& value : result.values) value.metric = metrics_[value.metric];
-      to_.measurements.push_back(std::move(result));
     }
+    append(from_.measurements, to_.measurements);
     for (model::SampleStream& samples : from_.samples) {
       add(samples.device, devices_);
       for (std::int64_t& at : samples.start_ns) samples.other_clock ? void() : move_time(at);
@@ -373,7 +325,8 @@ class Appender {
   std::uint32_t processes_of_to_ = 0;
   std::vector<model::StringId> texts_;
   std::vector<std::uint32_t> domains_, metrics_, processes_, threads_;  ///< where each stands in `to_`
-  std::uint32_t devices_ = 0, streams_ = 0, names_ = 0;
+  std::uint32_t devices_ = 0, streams_ = 0, ranges_ = 0, attributes_ = 0, launches_ = 0, nodes_ = 0, paths_ = 0,
+                names_ = 0;
   std::vector<std::uint32_t> shapes_;
 };
 

@@ -33,61 +33,30 @@ void tally(Tally& into, const Stage& stage) {
     ++into.causes[stage.why.empty() ? stage.message : stage.why];
 }
 
+constexpr auto kStageFields = [](auto& stage, auto field) {
+  field("stage", stage.stage);
+  field("tool", stage.tool);
+  field("step", stage.step);
+  field("attempt", stage.attempt);
+  field("outcome", stage.outcome);
+  field("why", stage.why);
+  field("message", stage.message);
+  field("evidence", stage.evidence, Missing::kOld);
+  field("cure", stage.cure, Missing::kOld);
+  field("wall_ns", stage.wall_ns);
+  field("exit_code", stage.exit_code);
+  field("results", stage.results);
+  field("report", stage.report);
+};
+
 }  // namespace
 
 base::Result<void> write_stages(const std::filesystem::path& run, const std::vector<Stage>& stages) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Stage& stage : stages) {
-    nlohmann::ordered_json one;
-    one["stage"] = stage.stage;
-    one["tool"] = base::printable(stage.tool);
-    one["step"] = stage.step;
-    one["attempt"] = stage.attempt;
-    one["outcome"] = stage.outcome;
-    one["why"] = stage.why;
-    one["message"] = base::printable(stage.message);
-    one["evidence"] = base::printable(stage.evidence);
-    one["cure"] = base::printable(stage.cure);
-    one["wall_ns"] = stage.wall_ns;
-    if (stage.exit_code)
-      one["exit_code"] = *stage.exit_code;
-    else
-      one["exit_code"] = nullptr;
-    one["results"] = stage.results;
-    one["report"] = base::printable(stage.report);
-    list.push_back(std::move(one));
-  }
-  return write_json(run / kStagesFile, {{"schema", kStagesSchema}, {"stages", std::move(list)}});
+  return write_list(run / kStagesFile, kStagesSchema, "stages", stages, kStageFields);
 }
 
 base::Result<std::vector<Stage>> read_stages(const std::filesystem::path& run) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(run / kStagesFile, ignored)) return std::vector<Stage>{};
-  auto json = read_json(run / kStagesFile, kStagesSchema);
-  if (!json) return base::fail(std::move(json));
-  std::vector<Stage> out;
-  try {
-    for (const auto& one : json->at("stages")) {
-      Stage stage;
-      stage.stage = one.at("stage");
-      stage.tool = one.at("tool");
-      stage.step = one.at("step");
-      stage.attempt = one.at("attempt");
-      stage.outcome = one.at("outcome");
-      stage.why = one.at("why");
-      stage.message = one.at("message");
-      stage.evidence = one.value("evidence", "");
-      stage.cure = one.value("cure", "");
-      stage.wall_ns = one.at("wall_ns");
-      if (!one.at("exit_code").is_null()) stage.exit_code = one.at("exit_code").get<int>();
-      stage.results = one.at("results");
-      stage.report = one.at("report");
-      out.push_back(std::move(stage));
-    }
-  } catch (const std::exception& error) {
-    return base::fail(base::Code::kBadData, std::string("damaged: ") + error.what(), (run / kStagesFile).string());
-  }
-  return out;
+  return read_list<Stage>(run / kStagesFile, kStagesSchema, "stages", kStageFields);
 }
 
 std::vector<StageCount> count_stages(const std::vector<std::filesystem::path>& runs) {
