@@ -34,6 +34,7 @@ struct OpenRange {
   /// start id, plus 1); 0 where it does not.
   std::uint64_t instance = 0;
   bool inherited = false;  ///< opened by another thread than the one that launched
+  bool module = false;     ///< as in Range
 };
 
 /// One complete set of values for one thing that was measured.

@@ -56,7 +56,7 @@ class PyTorchModules(unittest.TestCase):
 
     def test_eager_all_calls(self):
         report = self.profiled("eager").report
-        self.assertGreaterEqual(self.under(report, lambda modules: modules), 0.97)
+        self.assertGreaterEqual(self.under(report, lambda modules: modules), 0.96)  # the rest: copies to the device, casts
         found = gpu.regions(report)
         self.assertEqual(found["Model"]["occurrences"], 23)
         self.assertEqual(found["Model > model (Decoder) > model.layers.3 (Layer)"]["occurrences"], 23)

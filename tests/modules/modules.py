@@ -142,6 +142,16 @@ class Modules(unittest.TestCase):
                 report = self.profile(python, "hooks", "graph", "9")
                 self.assertEqual(self.calls(report), {name: 9 * n for name, n in ONE_STEP.items()})
 
+    def test_replays_of_an_h200(self):
+        """tests/gpu/modules_program.py graph 3: three steps, a capture and three replays of 122 kernels each, of PyTorch 2.11."""
+        done = cases.run([f"{BIN}/rangescope", "report", f"{SOURCE}/tests/golden/native-gpu/modules-graph", "-f", "json"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        self.assertEqual({r["path"][0] for r in report["regions"] if r.get("module")}, {"Model"})
+        model, head = self.one(report, "Model"), self.one(report, "Model", "head")
+        self.assertEqual((model["occurrences"], model["gpu"]["kernels"], model["gpu"]["graph_kernels"]), (7, 6 * 122, 3 * 122))
+        self.assertEqual((head["occurrences"], head["gpu"]["kernels"]), (7, 6))
+
     def test_what_no_module_holds_is_named_by_its_type(self):
         report = self.profile("/usr/bin/python3", "hooks", "unknown")
         self.assertEqual(self.one(report, "Model", "Mlp", "up")["gpu"]["kernels"], 1)

@@ -527,8 +527,8 @@ class CpuSums {
     longest_holders(work.holders);
   }
 
-  /// What was sampled and never recorded is absent; what is recorded each time, or nearly, is 0. Of n records that stand
-  /// for w events each the number of events varies by n w (w - 1): by nothing where each was recorded.
+  /// What was sampled and never recorded is absent; what is recorded each time, or nearly, is 0. Of n records that
+  /// stand for w events each the number of events varies by n w (w - 1): by nothing where each was recorded.
   void counters(const std::vector<std::int64_t>& records, CpuWork& work) const {
     for (std::size_t c = 0; c < records.size(); ++c) {
       const model::CpuCounter& counter = cpu_.counters[c];

@@ -20,7 +20,8 @@ std::string advice(const Session& session) {
     torch |= base::file_name(session.strings.view(frame.module)).starts_with("libtorch");
   }
   for (const model::Loss& loss : session.losses)
-    if (loss.kind == "musl_program") return "no ranges: the program is one region. It is linked to musl: link it to glibc";
+    if (loss.kind == "musl_program")
+      return "no ranges: the program is one region. It is linked to musl: link it to glibc";
   const std::string text = "no ranges: the program is one region. To split it, ";
   if (torch)
     return text + "run it in torch.autograd.profiler.emit_nvtx(), or write: with rangescope.range(\"step\"): ...";

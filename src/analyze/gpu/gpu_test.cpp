@@ -177,6 +177,27 @@ TEST(Gpu, GraphReplaysStandBelowTheRangeOpenAtLaunch) {
   EXPECT_EQ(find(*report, "graph_capture > captured_layer")->gpu->kernels, 0);
 }
 
+TEST(Gpu, ModulesAroundAWholeCaptureStayInReplays) {
+  OneThread b;
+  b.range(b.t, "capture", 0, 10);
+  const auto capture = b.session.strings.intern("capture"), model = b.session.strings.intern("Model"),
+             head = b.session.strings.intern("head (Linear)");
+  b.session.captured_paths.push_back({{0, capture, RangeKind::kPushPop},
+                                      {0, model, RangeKind::kPushPop, 0, false, true},
+                                      {0, head, RangeKind::kPushPop, 0, false, true}});
+  b.session.graph_nodes = {{1, 9, 0, 0}, {2, 9, 0, 0}};
+  b.range(b.t, "replay", 20, 30);
+  const auto launch = b.launch(b.t, 21, 22, LaunchKind::kGraph);
+  for (std::uint32_t node = 0; node < 2; ++node) {
+    b.kernel(launch, "gemm", 23 + node * 3, 25 + node * 3);
+    b.session.kernels.back().graph_node = node;
+  }
+  const auto report = analyze(b.session);
+  const auto& replayed = *find(*report, "replay > Model > head (Linear)");
+  EXPECT_EQ(replayed.gpu->exclusive_kernels, 2);
+  EXPECT_TRUE(replayed.module);
+}
+
 TEST(Gpu, SynchronizationIsTimeOfTheCpu) {
   OneThread b;
   b.range(b.t, "step", 0, 100);

@@ -27,8 +27,8 @@ std::map<std::uint32_t, OpenPath> by_domain(const Session& session, const OpenPa
   return lists;
 }
 
-/// For every node, what of its path is below the capture: the part that all nodes of its graph share is dropped; where
-/// all paths are equal, the innermost range stays.
+/// For every node, what of its path is below the capture: the part that all nodes of its graph share is dropped, down to
+/// a module; where all paths are equal, the innermost range stays.
 std::vector<std::map<std::uint32_t, OpenPath>> paths_below_capture(const Session& session, bool nested) {
   std::vector<std::map<std::uint32_t, OpenPath>> paths(session.graph_nodes.size());
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<std::size_t>> graphs;
@@ -46,7 +46,8 @@ std::vector<std::map<std::uint32_t, OpenPath>> paths_below_capture(const Session
       for (const std::size_t n : nodes) {
         const OpenPath& path = paths[n][domain];
         std::size_t common = 0;
-        while (common < std::min(length, path.size()) && same(path[common], first[common])) ++common;
+        while (common < std::min(length, path.size()) && same(path[common], first[common]) && !first[common].module)
+          ++common;
         equal &= common == first.size() && path.size() == first.size();
         length = common;
       }
@@ -171,6 +172,7 @@ class Replays {
       cell.parent = parent_cell;
       cell.domain = range.domain;
       cell.name = range.name;
+      cell.module = range.module;
       cell.first_start_ns = at;
       tree_.cells.push_back(cell);
     }

@@ -27,6 +27,11 @@ constexpr std::uint64_t kMostStacks = 64u << 20;
 constexpr std::size_t kMostLives = 1u << 20;
 constexpr float kMostWeight = 1000;
 
+/// musl's loader is its C library; on Debian a link leads from the one to the other.
+bool is_musl(std::string_view path) {
+  return base::file_name(path).starts_with("ld-musl-") || path.ends_with("-linux-musl/libc.so");
+}
+
 struct RawFrame {
   model::CpuFrame frame;
   std::uint32_t named = kNone;  ///< first of its functions, and how many
@@ -79,7 +84,7 @@ class CpuReader {
         each([&] {
           const std::string_view path = in.text();
           modules_.push_back(session_.strings.intern(path));
-          musl_ |= base::file_name(path).starts_with("ld-musl-");
+          musl_ |= is_musl(path);
           in.text();
           return true;
         });

@@ -641,7 +641,7 @@ void GraphNodes::place(model::Session& session) const {
       std::vector<std::uint64_t> key;
       for (const model::Range* range : open) {
         if (range->start_ns < question.since_ns) continue;
-        path.push_back({range->domain, range->name, model::RangeKind::kPushPop});
+        path.push_back({range->domain, range->name, model::RangeKind::kPushPop, 0, false, range->module});
         key.push_back(std::uint64_t{range->domain} << 32 | range->name);
       }
       if (path.empty()) continue;
