@@ -27,8 +27,8 @@ std::map<std::uint32_t, OpenPath> by_domain(const Session& session, const OpenPa
   return lists;
 }
 
-/// For every node, what of its path is below the capture: the part that all nodes of its graph share is dropped, down to
-/// a module; where all paths are equal, the innermost range stays.
+/// For every node, what of its path is below the capture: the part that all nodes of its graph share is dropped, down
+/// to a module; where all paths are equal, the innermost range stays.
 std::vector<std::map<std::uint32_t, OpenPath>> paths_below_capture(const Session& session, bool nested) {
   std::vector<std::map<std::uint32_t, OpenPath>> paths(session.graph_nodes.size());
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<std::size_t>> graphs;
