@@ -51,6 +51,10 @@ using model::Session;
 
 void describe_run(const Session& session, Report& report) {
   report.run.duration_ns = static_cast<double>(length_ns(session.begin_ns, session.end_ns));
+  if (session.attached) {
+    report.run.attached_pid = session.attached->pid;
+    report.run.attached_after_ns = static_cast<double>(session.attached->ran_ns);
+  }
   for (const model::Source& source : session.sources) {
     std::string text = describe(source);
     auto& known = report.run.sources;
@@ -324,6 +328,8 @@ void finish(RunFacts facts, Report& report) {
   if (info.tool.empty()) info.tool = report.run.tool.empty() ? base::tool_version() : report.run.tool;
   info.duration_ns = report.run.duration_ns;
   if (info.start_unix_ns == 0) info.start_unix_ns = report.run.start_unix_ns;
+  info.attached_pid = report.run.attached_pid;
+  info.attached_after_ns = report.run.attached_after_ns;
   info.sources = std::move(report.run.sources);
   report.run = std::move(info);
   report.notes.insert(report.notes.end(), facts.notes.begin(), facts.notes.end());

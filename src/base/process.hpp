@@ -59,20 +59,21 @@ struct Command {
   std::function<bool()> enough;
 };
 
-/// How it ended. Exactly one of exit_code and signal is there.
+/// How it ended. Exactly one of exit_code and signal is there, unless it was left.
 struct Ended {
   std::optional<int> exit_code;
   std::optional<int> signal;
   bool core_dumped = false;
   bool timed_out = false;                   ///< our time limit ended it
   bool enough = false;                      ///< Command::enough ended it
+  bool left = false;                        ///< not ours: it runs on, or ended as nobody told us
   std::optional<int> forwarded;             ///< the last signal that reached us and went on to it
   std::int64_t start_unix_ns = 0;           ///< UTC
   std::int64_t wall_ns = 0;                 ///< from before the spawn until it was reaped
   std::optional<std::uint64_t> open_files;  ///< most descriptors that it allowed itself in the end (RLIMIT_NOFILE)
   std::string out, err;
 
-  [[nodiscard]] bool ok() const { return exit_code == 0; }
+  [[nodiscard]] bool ok() const { return exit_code == 0 || left; }
 };
 
 /// Runs it to its end.

@@ -15,8 +15,15 @@ namespace rangescope::base {
 struct TreeMember {
   pid_t pid = 0;
   std::uint64_t start = 0;  ///< clock ticks since boot: tells a process from a later one of the same id
+  pid_t parent = 0, group = 0;
+  char state = '?';     ///< as ps has it: 'Z' for a zombie
+  bool kernel = false;  ///< a thread of the kernel
 };
 
+/// A process, a zombie too, or any thread by its own id; nothing when there is none.
+[[nodiscard]] std::optional<TreeMember> process_at(pid_t pid);
+/// The same of a thread of a process.
+[[nodiscard]] std::optional<TreeMember> thread_at(pid_t pid, pid_t tid);
 /// Clock ticks since boot at which the process began, a zombie's too; nothing when there is no such process.
 [[nodiscard]] std::optional<std::uint64_t> process_start(pid_t pid);
 /// `root` and its descendants, zombies left out; empty when it is gone. One pass over /proc, a few milliseconds.

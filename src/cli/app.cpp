@@ -186,7 +186,7 @@ base::Error unknown_argument(const CLI::App& app, std::string_view command) {
     error.what = "unknown option '" + base::printable(first) + "'";
     nearest = base::did_you_mean(base::split(first, '=').front(), option_names(*at));
     if (command == "profile" && (first == "-p" || first == "--pid" || first.starts_with("--pid=")))
-      nearest = "A process that runs already cannot be profiled: start it under rangescope profile -- COMMAND";
+      nearest = "Of a process that runs already: rangescope attach PID";
   } else if (const auto known = children(at); !known.empty()) {
     error.what = "there is no '" + std::string(command) + " " + base::printable(first) + "'";
     nearest = base::did_you_mean(first, known);

@@ -31,6 +31,8 @@ void bind_kernels(const Arguments& app, model::KernelSelection& kernels);
 void bind_analyze(const Arguments& app, analyze::Options& options);
 /// --max-capture-size, --chain-injection
 void bind_native(const Arguments& app, collect::native::Options& options);
+/// --cpu
+void bind_cpu(const Arguments& app, profile::SampleChoice& choice);
 /// --sample, --sample-metrics, --cpu, --cpu-counters
 void bind_sampling(const Arguments& app, profile::SampleChoice& choice);
 

@@ -49,18 +49,7 @@ void bind_native(const Arguments& command, collect::native::Options& options) {
   app.add_flag("--chain-injection", options.chain_injection);
 }
 
-void bind_sampling(const Arguments& command, profile::SampleChoice& choice) {
-  const Arguments app = command.under("Capture");
-  app.add_option("--sample", [&choice](const std::string& text) {
-    choice.off = text == "off";
-    choice.interval_ns.reset();
-    if (text == "off" || text == "auto") return;
-    const auto ns = config::parse_duration(text);
-    if (!ns || *ns < 10'000 || *ns > 1'000'000'000)
-      refuse("--sample", "'" + base::printable(text) + "' is no time between 10us and 1s",
-             "Write auto, off, or a number and a unit: 1ms, 100us");
-    choice.interval_ns = *ns;
-  });
+void bind_cpu(const Arguments& app, profile::SampleChoice& choice) {
   app.add_option("--cpu",
                  [&choice](const std::string& text) {
                    choice.cpu_off = text == "off";
@@ -75,6 +64,21 @@ void bind_sampling(const Arguments& command, profile::SampleChoice& choice) {
                    choice.cpu_hz = *hz;
                  })
       .expected(0, 1);
+}
+
+void bind_sampling(const Arguments& command, profile::SampleChoice& choice) {
+  const Arguments app = command.under("Capture");
+  app.add_option("--sample", [&choice](const std::string& text) {
+    choice.off = text == "off";
+    choice.interval_ns.reset();
+    if (text == "off" || text == "auto") return;
+    const auto ns = config::parse_duration(text);
+    if (!ns || *ns < 10'000 || *ns > 1'000'000'000)
+      refuse("--sample", "'" + base::printable(text) + "' is no time between 10us and 1s",
+             "Write auto, off, or a number and a unit: 1ms, 100us");
+    choice.interval_ns = *ns;
+  });
+  bind_cpu(app, choice);
   app.add_option("--cpu-counters", choice.cpu_counters);
   app.add_option("--sample-metrics", choice.metrics);
 }

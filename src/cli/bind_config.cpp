@@ -29,7 +29,7 @@ bool splits(const config::Key& key) {
 
 }  // namespace
 
-void ConfigArguments::options(const Arguments& app, bool aliases) {
+void ConfigArguments::options(const Arguments& app, bool aliases, const std::vector<std::string_view>& only) {
   app_ = app;
   aliases_ = aliases;
   app.add_option("overrides", words_);
@@ -44,6 +44,7 @@ void ConfigArguments::options(const Arguments& app, bool aliases) {
       bound_.push_back(flag);
       continue;
     }
+    if (!only.empty() && std::find(only.begin(), only.end(), flag) == only.end()) continue;
     app.add_key(key, group_of(key));
   }
 }

@@ -1,7 +1,5 @@
 #include <unistd.h>
 
-#include <cstdio>
-
 #include "base/process.hpp"
 #include "base/redact.hpp"
 #include "base/signals.hpp"
@@ -14,7 +12,6 @@
 #include "cli/watch.hpp"
 #include "profile/engine.hpp"
 #include "profile/settings.hpp"
-#include "report/document/findings.hpp"
 #include "runs/layout.hpp"
 
 namespace rangescope::cli {
@@ -86,7 +83,7 @@ class Profile final : public Subcommand {
                                                      .sampling = sampling_,
                                                      .counters = counters_,
                                                      .arguments = arguments(),
-                                                     .talk = talk(),
+                                                     .talk = talk_of(choice_, to_),
                                                      .repeat = static_cast<int>(*repeat),
                                                      .dry_run = dry_run_,
                                                      .strict = strict_});
@@ -96,19 +93,6 @@ class Profile final : public Subcommand {
   }
 
  private:
-  [[nodiscard]] profile::Talk talk() const {
-    profile::Talk talk;
-    talk.quiet = is_quiet();
-    if (!is_quiet() || !choice_.to.empty() || choice_.format != report::kDefaultFormat)
-      talk.report = [this](const profile::Analyzed& analyzed) { return write_report(analyzed, choice_, to_); };
-    talk.report_tells = choice_.to.empty();
-    talk.finding = [this](const model::Finding& finding) {
-      if (!is_quiet())
-        std::fputs(report::finding_text(finding, style_on(STDERR_FILENO, choice_).color).c_str(), stderr);
-    };
-    return talk;
-  }
-
   std::vector<std::string> program_;
   ConfigArguments configuration_;
   bool dry_run_ = false, strict_ = false, watch_ = false;

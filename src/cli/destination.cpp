@@ -5,13 +5,17 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/log.hpp"
 #include "base/progress.hpp"
 #include "base/text.hpp"
+#include "cli/app.hpp"
+#include "profile/engine.hpp"
 #include "report/document/csv_text.hpp"
+#include "report/document/findings.hpp"
 #include "report/sink.hpp"
 #include "runs/job/launcher.hpp"
 #include "runs/layout.hpp"
@@ -65,6 +69,19 @@ int descriptor_beside_a_program(const ReportChoice& choice) {
   if (!choice.to.empty() || choice.format == report::kDefaultFormat) return beside_a_program();
   const int own = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   return own >= 0 && ::dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 ? own : STDERR_FILENO;
+}
+
+profile::Talk talk_of(const ReportChoice& choice, int fd) {
+  profile::Talk talk;
+  talk.quiet = is_quiet();
+  if (!is_quiet() || !choice.to.empty() || choice.format != report::kDefaultFormat)
+    talk.report = [&choice, fd](const profile::Analyzed& analyzed) { return write_report(analyzed, choice, fd); };
+  talk.report_tells = choice.to.empty();
+  talk.finding = [&choice](const model::Finding& finding) {
+    if (!is_quiet())
+      std::fputs(report::finding_text(finding, style_on(STDERR_FILENO, choice).color).c_str(), stderr);
+  };
+  return talk;
 }
 
 void say_kept(const std::filesystem::path& run, bool in_default_root) {

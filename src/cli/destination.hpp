@@ -10,6 +10,10 @@
 #include "profile/analyzed.hpp"
 #include "report/exporter.hpp"
 
+namespace rangescope::profile {
+struct Talk;
+}
+
 namespace rangescope::cli {
 
 /// May a person have an output written to this path? kUsage for what is no plain file (device, pipe, link, folder), for
@@ -34,6 +38,8 @@ void bind_destination(const Arguments& app, ReportChoice& choice);
 /// The same, unless a document was asked for by its format (-f json): then it has standard output, and what the program
 /// prints there goes to standard error from now on.
 [[nodiscard]] int descriptor_beside_a_program(const ReportChoice& choice);
+/// What a person sees of a run whose report goes to `fd` or where the choice says. The choice lives as long.
+[[nodiscard]] profile::Talk talk_of(const ReportChoice& choice, int fd);
 /// Says where a run is kept, and how to see it again.
 void say_kept(const std::filesystem::path& run, bool in_default_root);
 /// Style of a table on this descriptor: its terminal's width, colour only there, NO_COLOR and TERM=dumb respected.

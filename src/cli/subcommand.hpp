@@ -40,6 +40,7 @@ class Subcommand {
 // The makers of all subcommands; each stands in its cmd_*.cpp.
 
 [[nodiscard]] std::unique_ptr<Subcommand> make_profile();
+[[nodiscard]] std::unique_ptr<Subcommand> make_attach();
 [[nodiscard]] std::unique_ptr<Subcommand> make_report();
 /// One whose digests are merged so (rangescope-mpi).
 [[nodiscard]] std::unique_ptr<Subcommand> make_report(profile::MergeRuns merge);

@@ -315,6 +315,8 @@ struct RunInfo {
   double duration_ns = 0;  ///< span of the recording
   std::optional<int> exit_code;
   std::optional<int> signal;
+  std::optional<std::uint32_t> attached_pid;  ///< a window of this process, which ran already
+  double attached_after_ns = 0;               ///< for so long, when the window began
   std::string host;
   std::vector<std::string> sources;                ///< "native: rangescope 0.1.0, native-trace 1"
   std::map<std::string, std::string> environment;  ///< allow-listed: cpu, os, gpu, driver, cuda, git commit ...

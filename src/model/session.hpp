@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,12 @@ struct Clock {
   std::int64_t anchor_ns = 0;       ///< session time of the anchor
   std::int64_t anchor_unix_ns = 0;  ///< the same moment as UTC nanoseconds since 1970; 0 where unknown
   std::string gpu;  ///< how GPU time was brought onto it: "cupti timestamp callback", "offset -12 ns, drift 3 ppm"
+};
+
+/// The recording is a window of a process that ran already when it began.
+struct Attached {
+  std::uint32_t pid = 0;
+  std::int64_t ran_ns = 0;  ///< for so long
 };
 
 enum class Maker : std::uint8_t { kRangescope, kNsys, kNcu, kOther };
@@ -135,6 +142,7 @@ struct Session {
   std::vector<Source> sources;
   Clock clock;
   std::int64_t begin_ns = 0, end_ns = 0;  ///< span of the recording
+  std::optional<Attached> attached;
 
   std::vector<Process> processes;
   std::vector<Thread> threads;

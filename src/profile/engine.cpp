@@ -143,12 +143,18 @@ std::string state_root() {
 }  // namespace
 
 Done Engine::run() {
-  if (auto ready = prepare(); !ready) return {say(ready.error())};
+  if (args_.attach) {
+    native_ = true;
+  } else if (auto ready = prepare(); !ready) {
+    return {say(ready.error())};
+  }
   if (args_.dry_run) return {print_plans()};
   const auto program = config_.list("workload.command");
-  const auto place = place_in_job(config_);
+  // Whoever attaches is none of a job's ranks, whatever its own environment says.
+  const auto place = args_.attach ? base::Result<runs::job::Place>() : place_in_job(config_);
   if (!place) return {say(place.error())};
-  if (const auto ranks = ranks_asked_for(config_); !ranks.empty()) {
+  const auto ranks = args_.attach ? decltype(ranks_asked_for(config_))() : ranks_asked_for(config_);
+  if (!ranks.empty()) {
     if (place->rank && std::find(ranks.begin(), ranks.end(), *place->rank) == ranks.end())
       return {say(run_bare(base_request(config_, ".")))};
     if (!place->rank) args_.native.extra_env[wire::kRanks] = runs::job::ranks_text(ranks);
@@ -165,7 +171,7 @@ Done Engine::run() {
       base::warn("this folder cannot be written: the run is kept in " + kept->path().string());
       return kept;
     }
-    auto dir = runs::job::make_run_dir(root, *place, ranks_asked_for(config_));
+    auto dir = runs::job::make_run_dir(root, *place, ranks);
     if (!dir) return base::fail(std::move(dir));
     return RunRecord::begin_rank(*dir, program, args_.arguments);
   };
@@ -431,6 +437,12 @@ int Engine::print_plans() {
 base::Result<void> Engine::stages() {
   if (auto written = write_config(run_, config_); !written) return written;
   if (auto written = runs::write_stages(run_, {}); !written) return written;
+  if (args_.attach) {
+    wanted_.emplace_back("native");
+    auto watched = attach_stage();
+    finished_ = watched.has_value();
+    return watched;
+  }
   if (const auto limit = config_.duration("run.wait_idle"))
     if (const std::string waited = wait_for_idle(*limit, base_request(config_, run_).env); !waited.empty())
       note(waited);

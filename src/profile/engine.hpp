@@ -30,6 +30,7 @@
 #include "profile/settings.hpp"
 #include "profile/tool_run.hpp"
 #include "profile/worker.hpp"
+#include "sample/cpu/target.hpp"
 
 namespace rangescope::profile {
 
@@ -44,7 +45,15 @@ struct Talk {
 /// Repetitions until a change of 5 % shows (analyze::enough_runs).
 inline constexpr int kAutoRepeat = 0, kLeastRepeats = 5, kMostRepeats = 30;
 
+/// A process that runs already: it is watched for a while, instead of a program being run.
+struct Attach {
+  sample::cpu::Target target;
+  std::optional<std::chrono::nanoseconds> length;  ///< absent: until it ends, or a signal comes
+  bool tree = false;
+};
+
 struct Settings {
+  std::optional<Attach> attach;
   analyze::Options analysis;  ///< its ranges and kernels, the configuration says
   collect::native::Options native;
   SampleChoice sampling;
@@ -98,11 +107,17 @@ class Engine {
   [[nodiscard]] base::Result<void> warm_up();
   [[nodiscard]] base::Result<void> native_stages();
   [[nodiscard]] base::Result<void> native_stage(const std::string& folder);
+  /// What the stage has left, read: behind the end of the program.
+  [[nodiscard]] base::Result<void> read_native(const std::string& folder, const std::filesystem::path& captures,
+                                               std::optional<sample::cpu::Recorder>& cpu, const ToolRun& ran);
   [[nodiscard]] base::Result<void> native_again();
   [[nodiscard]] base::Result<void> relaunches();
   [[nodiscard]] base::Result<void> repetitions();
   [[nodiscard]] collect::Plan warm_up_plan() const;
   [[nodiscard]] base::Result<collect::Plan> native_plan(const std::filesystem::path& run) const;
+
+  // stage_attach.cpp
+  [[nodiscard]] base::Result<void> attach_stage();
 
   // conclude.cpp
   [[nodiscard]] Done conclude(const std::optional<base::Error>& failure);

@@ -63,10 +63,10 @@ base::Result<RunRecord> RunRecord::begin_at(std::filesystem::path dir, const std
   return record;
 }
 
-base::Result<void> RunRecord::about_to_run(const collect::Plan& plan) {
+base::Result<void> RunRecord::about_to_run(const collect::Plan& plan, const std::vector<std::string>* environment) {
   if (auto written = base::write_file(path_ / "cmd.txt", collect::recorded_command(plan) + "\n"); !written)
     return written;
-  runs::Provenance seen = runs::look(plan.cwd, manifest_.argv);
+  runs::Provenance seen = runs::look(plan.cwd, manifest_.argv, environment);
   seen.facts.insert(inputs_.begin(), inputs_.end());
   if (auto written = runs::write_provenance(path_, seen); !written) return written;
   manifest_.start_unix_ns = now_unix_ns();
@@ -78,7 +78,7 @@ base::Result<void> RunRecord::ended(const base::Ended& ended) {
   manifest_.end_unix_ns = ended.start_unix_ns + ended.wall_ns;
   manifest_.exit_code = ended.exit_code;
   manifest_.signal = ended.signal;
-  program_ = base::describe(ended);
+  program_ = ended.left ? "" : base::describe(ended);
   // The end is told only when the hashes stand beside it (finish): a manifest with an end is complete.
   runs::Manifest unfinished = manifest_;
   unfinished.end_unix_ns = 0;

@@ -39,8 +39,9 @@ class RunRecord {
 
   /// What the program reads (runs::look_at_inputs), for env.json.
   void saw(std::map<std::string, std::string> inputs) { inputs_ = std::move(inputs); }
-  /// The command that is about to run, before it runs.
-  [[nodiscard]] base::Result<void> about_to_run(const collect::Plan& plan);
+  /// The command that is about to run, before it runs; `environment` of one that runs already.
+  [[nodiscard]] base::Result<void> about_to_run(const collect::Plan& plan,
+                                                const std::vector<std::string>* environment = nullptr);
   /// How the program ended.
   [[nodiscard]] base::Result<void> ended(const base::Ended& ended);
   /// Everything is written: hashes, manifest, status.

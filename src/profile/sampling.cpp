@@ -99,11 +99,13 @@ base::Result<std::vector<sample::cpu::CounterEvent>> wanted_events(const SampleC
 }
 
 base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice& choice,
-                                                             const std::filesystem::path& captures) {
+                                                             const std::filesystem::path& captures,
+                                                             const sample::cpu::Running* to) {
   if (choice.cpu_off) return std::optional<sample::cpu::Recorder>();
   sample::cpu::Options options;
   options.folder = captures / wire::cpu::kFolder;
   options.interval_ns = 1'000'000'000 / choice.cpu_hz.value_or(kAutoCpu_hz);
+  if (!choice.cpu_hz) options.short_interval_ns = 1'000'000'000 / kOftenCpu_hz;
   auto counters = wanted_events(choice);
   if (!counters) return base::fail(std::move(counters));
   options.counters = std::move(*counters);
@@ -114,9 +116,9 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
     options.cache = std::filesystem::path(home) / ".cache" / "rangescope" / "names";
   std::error_code error;
   std::filesystem::create_directories(base::in_place(options.folder), error);
-  auto begun = sample::cpu::Recorder::start(options);
+  auto begun = to != nullptr ? sample::cpu::Recorder::attach(options, *to) : sample::cpu::Recorder::start(options);
   if (begun) return std::optional(std::move(*begun));
-  const bool asked = choice.cpu_hz || !choice.cpu_counters.empty();
+  const bool asked = to != nullptr || choice.cpu_hz || !choice.cpu_counters.empty();
   if (!asked) {
     base::detail("the CPU is not sampled: " + begun.error().what);
     if (sample::cpu::leave_refusal(options.folder, begun.error())) return std::optional<sample::cpu::Recorder>();

@@ -19,6 +19,8 @@ inline constexpr std::int64_t kAutoSample_ns = 1'000'000;
 
 /// No divisor of what programs do in steps of milliseconds; it costs a program less than one percent.
 inline constexpr std::int64_t kAutoCpu_hz = 199;
+/// Of a process whose threads come and go.
+inline constexpr std::int64_t kOftenCpu_hz = 1999;
 
 struct SampleChoice {
   bool off = false;
@@ -54,9 +56,10 @@ struct SamplePlan {
 [[nodiscard]] base::Result<std::vector<sample::cpu::CounterEvent>> wanted_events(const SampleChoice& choice);
 
 /// Begins to sample the CPU of the program that this thread starts next; nothing where that is off, or cannot be and
-/// was not asked for.
+/// was not asked for. `to`: of that process instead, which is an error where it cannot be.
 [[nodiscard]] base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice& choice,
-                                                                           const std::filesystem::path& captures);
+                                                                           const std::filesystem::path& captures,
+                                                                           const sample::cpu::Running* to = nullptr);
 /// Behind Recorder::stop(): names what was seen. Nothing of it stays where the program left no capture.
 void end_cpu(std::optional<sample::cpu::Recorder>& recorder, const std::filesystem::path& captures);
 

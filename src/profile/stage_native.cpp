@@ -104,17 +104,23 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
   if (*sampling) (*sampling)->stop();
   if (*cpu) (*cpu)->stop();
   if (!ran) return base::fail(std::move(ran));
-  last_ = alone_ = ran->ended;
-  if (!ran->ended.ok() && !look) program_failed_ = ran->ended;  // whatever becomes of reading
-  if (!look) (void)record_->ended(ran->ended);  // the program's end is ours to pass on; finish() says what failed
+  return read_native(folder, captures, *cpu, *ran);
+}
+
+base::Result<void> Engine::read_native(const std::string& folder, const fs::path& captures,
+                                       std::optional<sample::cpu::Recorder>& cpu, const ToolRun& ran) {
+  const bool look = folder != "native";
+  last_ = alone_ = ran.ended;
+  if (!ran.ended.ok() && !look) program_failed_ = ran.ended;  // whatever becomes of reading
+  if (!look) (void)record_->ended(ran.ended);  // the program's end is ours to pass on; finish() says what failed
   if (auto reader = worker_->go_on_in_child(); !reader) return reader;
-  end_cpu(*cpu, captures);
+  end_cpu(cpu, captures);
   if (const std::size_t running = collect::native::trim_captures(captures); running > 0 && !look)
     cut_.push_back({"process_running", running,
                     base::counted(running, "process of it still runs", "processes of it still run") +
                         ": what they do from now on is missing here"});
   auto session = read::read_any(captures);
-  collect::Observed seen = observed(*ran, runner_->interrupted());
+  collect::Observed seen = observed(ran, runner_->interrupted());
   seen.text.clear();
   seen.report = session.has_value();
   if (session) {
@@ -133,7 +139,7 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
   outcome.result = any ? collect::Result::kOk : collect::Result::kEmpty;
   outcome.message = seen.results > 0
                         ? "native: " + base::counted(model::count_ranges(*native_session_), "range") +
-                              (native.extra_env.contains(wire::kLight)
+                              (args_.native.extra_env.contains(wire::kLight)
                                    ? ""
                                    : ", " + base::counted(native_session_->kernels.size(), "kernel"))
                         : "native: " + (whole ? why_no_range(session ? *native_session_ : none) : session.error().what);
@@ -145,18 +151,18 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
   if (!look && !any && native_session_ && ranges_.include.empty() && !counters_)
     explanations_.push_back(
         {"no process loaded rangescope's library, and the CPU was not sampled" + not_sampled(*native_session_), false});
-  if (!ran->ended.ok()) outcome.message += "; the program ended by " + base::describe(ran->ended);
-  runs::Stage stage = StageRunner::stage_of(folder, base::tool_version(), "", outcome, *ran);
+  if (!ran.ended.ok()) outcome.message += "; the program ended by " + base::describe(ran.ended);
+  runs::Stage stage = StageRunner::stage_of(folder, base::tool_version(), "", outcome, ran);
   stage.results = seen.results;
   stage.report = look ? "look/native" : "native";
   runner_->record(std::move(stage));
-  if (ran->ended.timed_out) base::warn("the program was ended after --timeout");
-  if (ran->ended.signal) base::warn("the program was ended by " + base::describe(ran->ended));
-  if (!ran->ended.ok()) {
-    program_failed_ = ran->ended;
+  if (ran.ended.timed_out) base::warn("the program was ended after --timeout");
+  if (ran.ended.signal) base::warn("the program was ended by " + base::describe(ran.ended));
+  if (!ran.ended.ok()) {
+    program_failed_ = ran.ended;
     explanations_.push_back(
         {(nsys_ || ncu_ ? "the program itself failed, without nsys and ncu: " : "the program ended by ") +
-             base::describe(ran->ended) + (nsys_ || ncu_ ? "; they were not started" : ""),
+             base::describe(ran.ended) + (nsys_ || ncu_ ? "; they were not started" : ""),
          true});
   }
   return {};

@@ -180,7 +180,8 @@ bool is_allowed_variable(std::string_view name) {
                      [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-Provenance look(const std::filesystem::path& cwd, const std::vector<std::string>& program) {
+Provenance look(const std::filesystem::path& cwd, const std::vector<std::string>& program,
+                const std::vector<std::string>* environment) {
   Provenance seen;
   auto& facts = seen.facts;
   utsname system{};
@@ -198,13 +199,16 @@ Provenance look(const std::filesystem::path& cwd, const std::vector<std::string>
   look_at_gpus(facts);
   look_at_python(program, facts);
   const base::Redactor redactor;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
+  const auto note = [&](std::string_view text) {
     const auto equals = text.find('=');
-    if (equals == std::string_view::npos || !is_allowed_variable(text.substr(0, equals))) continue;
+    if (equals == std::string_view::npos || !is_allowed_variable(text.substr(0, equals))) return;
     seen.variables[std::string(text.substr(0, equals))] =
         redactor.variable(text.substr(0, equals), text.substr(equals + 1));
-  }
+  };
+  if (environment != nullptr)
+    for (const std::string& entry : *environment) note(entry);
+  else
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) note(*entry);
   return seen;
 }
 

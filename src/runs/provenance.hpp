@@ -24,8 +24,10 @@ struct Provenance {
 };
 
 /// Looks at this machine; `cwd` is where git is asked. `program`: of a Python, the versions of the packages that GPU
-/// programs are made of, read from its folders without starting it. Never fails: what cannot be found is absent.
-[[nodiscard]] Provenance look(const std::filesystem::path& cwd, const std::vector<std::string>& program = {});
+/// programs are made of, read from its folders without starting it. `environment`: not ours, but that of a process
+/// which runs already. Never fails: what cannot be found is absent.
+[[nodiscard]] Provenance look(const std::filesystem::path& cwd, const std::vector<std::string>& program = {},
+                              const std::vector<std::string>* environment = nullptr);
 
 /// Is this variable stored?
 [[nodiscard]] bool is_allowed_variable(std::string_view name);

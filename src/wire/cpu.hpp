@@ -64,6 +64,7 @@ inline constexpr samples::EventKind kUnavailable{32},  ///< no CPU samples; the 
     kBounded{34},       ///< the file or the memory came to its bound: nothing more is kept
     kPythonLate{36},    ///< `count` samples came too late to read their Python frames
     kNotCounted{37},    ///< `count` counters that the system refused; the text says why
+    kShortThreads{38},  ///< `count` threads ended before their first sample; text: ns of CPU time that they used
     kPythonUnread{35};  ///< a Python whose stacks cannot be read; the text says why
 
 /// Appends numbers and texts to a block.

@@ -5,6 +5,11 @@
 //   start_unix_ns 1700000000000000000   UTC, from before the spawn
 //   start_ns 81900000000                CLOCK_MONOTONIC, the same moment
 //   end_ns 83900000000                  when it was reaped; absent while it runs
+//
+// Of a window of a process that ran already (`attach`), start and end are the window's, and then stand:
+//
+//   attached_pid 4711
+//   ran_ns 7200000000000                it had run for so long when the window began
 #pragma once
 
 #include <cinttypes>
@@ -19,6 +24,8 @@ inline constexpr char kHead[] = "rangescope-launched 1\n";
 
 struct Launched {
   std::int64_t start_unix_ns = 0, start_ns = 0, end_ns = 0;  ///< end 0: it runs
+  std::uint32_t attached_pid = 0;                            ///< 0: it was started by us
+  std::int64_t ran_ns = 0;
 };
 
 inline std::string text_of(const Launched& launched) {
@@ -26,6 +33,8 @@ inline std::string text_of(const Launched& launched) {
   text += "start_unix_ns " + std::to_string(launched.start_unix_ns) + "\nstart_ns " +
           std::to_string(launched.start_ns) + "\n";
   if (launched.end_ns > 0) text += "end_ns " + std::to_string(launched.end_ns) + "\n";
+  if (launched.attached_pid > 0)
+    text += "attached_pid " + std::to_string(launched.attached_pid) + "\nran_ns " + std::to_string(launched.ran_ns) + "\n";
   return text;
 }
 
@@ -37,6 +46,9 @@ inline bool read(const std::string& text, Launched& into) {
       std::sscanf(text.c_str() + head.size(), "start_unix_ns %" SCNd64 " start_ns %" SCNd64 " end_ns %" SCNd64,
                   &into.start_unix_ns, &into.start_ns, &into.end_ns);
   constexpr std::int64_t kLatest = std::int64_t{1} << 62;
+  if (const auto at = text.find("attached_pid "); at != std::string::npos)
+    std::sscanf(text.c_str() + at, "attached_pid %" SCNu32 " ran_ns %" SCNd64, &into.attached_pid, &into.ran_ns);
+  if (into.ran_ns < 0 || into.ran_ns >= kLatest) into.ran_ns = 0;
   return fields >= 2 && into.start_ns > 0 && into.start_ns < kLatest && into.end_ns < kLatest &&
          (into.end_ns == 0 || into.end_ns >= into.start_ns) && into.start_unix_ns > 0;
 }

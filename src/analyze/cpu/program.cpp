@@ -1,10 +1,13 @@
 #include "analyze/cpu/cpu.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "model/program.hpp"
 
 namespace rangescope::analyze {
@@ -14,6 +17,15 @@ using model::Session;
 
 /// What names the parts of this program: by the libraries and languages that its samples show.
 std::string advice(const Session& session) {
+  if (session.attached) {
+    const auto older = std::count_if(session.processes.begin(), session.processes.end(),
+                                     [&](const model::Process& one) { return one.start_ns <= session.begin_ns; });
+    return fmt::format(
+        "attached to process {} after {}: every number is of this window alone; {} began before it. Ranges and GPU work "
+        "are recorded in programs that rangescope profile starts",
+        session.attached->pid, base::format_ns(static_cast<double>(session.attached->ran_ns)),
+        base::counted(static_cast<std::size_t>(older), "process"));
+  }
   bool python = false, torch = false;
   for (const model::CpuFrame& frame : session.cpu.frames) {
     python |= frame.kind == model::FrameKind::kPython;

@@ -42,7 +42,7 @@ std::string cpu_causes(const model::Region& region) {
   return region.cpu ? cpu_causes(*region.cpu, region.gpu ? static_cast<double>(region.gpu->kernels) : 0) : "";
 }
 
-std::string cpu_causes(const model::CpuWork& cpu, double kernels) {
+std::string cpu_causes(const model::CpuWork& cpu, double kernels, bool of_service) {
   const double wall = cpu.whole_ns();
   std::vector<std::string> texts;
   for (const model::CpuPart& part : cpu.parts) {
@@ -54,9 +54,14 @@ std::string cpu_causes(const model::CpuWork& cpu, double kernels) {
   const auto hottest = std::max_element(cpu.functions.begin(), cpu.functions.end(),
                                         [](const auto& a, const auto& b) { return a.self_ns < b.self_ns; });
   if (text.empty() || cpu.samples < kEnough || hottest == cpu.functions.end()) return text;
-  if (hottest->self_ns >= kHottest * wall && !hottest->name.starts_with('['))
+  if (hottest->name.starts_with('[')) return text;
+  const double busy = wall - cpu.waiting.ns;
+  if (hottest->self_ns >= kHottest * wall)
     text +=
         "; hottest function " + base::printable(function_text(*hottest)) + ", " + share_text(hottest->self_ns / wall);
+  else if (of_service && hottest->self_ns >= kHottest * busy)
+    text += "; hottest function " + base::printable(function_text(*hottest)) + ", " +
+            share_text(hottest->self_ns / busy) + " of the CPU time";
   return text;
 }
 

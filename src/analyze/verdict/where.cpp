@@ -193,7 +193,7 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   const bool one = region.id < report.regions.size() && &region == &report.regions[region.id];
   std::optional<model::CpuWork> own;
   if (known.has_timeline() && one && region.cpu) own = own_cpu_work(report, region);
-  const std::string causes = own ? cpu_causes(*own, 0) : cpu_causes(region);
+  const std::string causes = own ? cpu_causes(*own, 0, report.run.attached_pid.has_value()) : cpu_causes(region);
   if (!causes.empty()) text += ": " + causes;
   model::Verdict verdict = known.about("hot_region", hot, std::move(text), saves);
   verdict.severity = known.has_timeline() ? model::Weight::kWarning : model::Weight::kNote;

@@ -134,6 +134,10 @@ class CpuReader {
            fmt::format("CPU samples{} lack their Python functions, which were read too late or changed meanwhile; the "
                        "times of Python functions are scaled.",
                        base::to_uint(text) ? " of " + text + " that ran Python code" : ""));
+    if (event.kind == cpu_wire::kShortThreads) {
+      short_threads_ = event.count;
+      short_threads_ns_ = static_cast<double>(base::to_uint(text).value_or(0));
+    }
     if (event.kind == cpu_wire::kNotCounted) lose("cpu_not_counted", event.count, text + ".");
     if (event.kind == cpu_wire::kPythonUnread) lose("python_not_read", event.count, text + ".");
   }
@@ -378,6 +382,7 @@ class CpuReader {
            "A process was linked to musl: it cannot load rangescope's library, which is linked to glibc.");
     expand();
     count_cut();
+    tell_short_threads();
     weigh();
     for (const model::CpuSample& each : cpu_.samples) span(each.at_ns, each.at_ns);
     for (const model::CpuWait& each : cpu_.waits) span(each.start_ns, each.end_ns);
@@ -483,6 +488,15 @@ class CpuReader {
                      base::counted(cpu_.samples.size(), "call chain"),
                      cpu_.unwinding.empty() ? "unknown means" : cpu_.unwinding));
   }
+  /// A thread's first sample comes when it has used as much of the CPU as lies between two.
+  void tell_short_threads() {
+    constexpr double kPart = 0.1, kLeast_ns = 50e6;
+    const double sampled = static_cast<double>(cpu_.samples.size()) * static_cast<double>(cpu_.interval_ns);
+    if (short_threads_ns_ < std::max(kLeast_ns, kPart * (sampled + short_threads_ns_))) return;
+    lose("cpu_short_threads", short_threads_,
+         fmt::format("{} ended before a first sample: the functions of {} of CPU time are missing.",
+                     base::counted(short_threads_, "thread"), base::format_ns(short_threads_ns_)));
+  }
   [[nodiscard]] bool is_cut(std::uint32_t stack) const {
     return cpu_.frames[cpu_.stacks[stack].frame].kind == model::FrameKind::kCut;
   }
@@ -575,6 +589,8 @@ class CpuReader {
   std::int64_t first_ns_ = kLatest_ns, last_ns_ = 0;
   std::size_t totals_ = 0;
   std::uint64_t damaged_ = 0;
+  std::uint64_t short_threads_ = 0;
+  double short_threads_ns_ = 0;
   bool ended_ = false, module_unknown_ = false, musl_ = false;
 };
 

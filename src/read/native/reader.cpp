@@ -258,6 +258,7 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
   if (folder && options.kernels) read_gpu_files(path, left_out, session);
   if (folder && options.kernels) read_sample_files(path, session);
   set_span(launched, session);
+  if (launched.attached_pid > 0) session.attached = {launched.attached_pid, launched.ran_ns};
   if (session.clock.kind.empty()) session.clock = {"CLOCK_MONOTONIC", launched.start_ns, launched.start_unix_ns, {}};
   if (folder && options.kernels) read_cpu_files(path, session);
   losses.move_to(session.losses);

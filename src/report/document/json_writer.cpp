@@ -129,6 +129,7 @@ void write_run(JsonWriter& json, const model::RunInfo& run) {
   json.fields("id", run.id, "tool", or_null(run.tool), "command", run.command, "cwd", or_null(run.cwd), "start_unix_ns",
               or_null(run.start_unix_ns), "duration_ns", run.duration_ns, "exit_code", run.exit_code, "signal",
               run.signal, "host", or_null(run.host), "sources", run.sources);
+  if (run.attached_pid) json.line_object("attached", "pid", *run.attached_pid, "after_ns", run.attached_after_ns);
   json.open_object("environment");
   for (const auto& [key, value] : run.environment) json.field(key, value);
   json.close();

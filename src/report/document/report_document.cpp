@@ -25,7 +25,9 @@ Section head(const model::Report& report, const std::string& title) {
   Section section{title + (run.id.empty() ? "" : " of " + run.id), true};
   if (!run.command.empty()) section.add({.tone = base::Tone::kBold, .code = base::shell_quote(run.command)});
   std::vector<std::string> facts;
-  if (run.duration_ns > 0) facts.push_back(base::format_ns(run.duration_ns));
+  if (run.duration_ns > 0)
+    facts.push_back(base::format_ns(run.duration_ns) +
+                    (run.attached_pid ? fmt::format(" of process {}", *run.attached_pid) : ""));
   if (run.signal)
     facts.push_back(fmt::format("ended by signal {}", *run.signal));
   else if (run.exit_code && *run.exit_code != 0)

@@ -44,9 +44,19 @@ constexpr std::uint32_t kOfSwitches = ~0u;
 /// Of the stack of a thread that goes to sleep: who called the function that made the system call.
 constexpr std::uint32_t kTopOfStack = 512;
 
-int open_event(perf_event_attr& attributes, int cpu) {
+/// `tid` 0: of the calling thread.
+int open_event(perf_event_attr& attributes, int cpu, pid_t tid = 0) {
   return static_cast<int>(
-      ::syscall(SYS_perf_event_open, &attributes, 0, cpu, -1, static_cast<unsigned long>(PERF_FLAG_FD_CLOEXEC)));
+      ::syscall(SYS_perf_event_open, &attributes, tid, cpu, -1, static_cast<unsigned long>(PERF_FLAG_FD_CLOEXEC)));
+}
+
+/// One descriptor a core and event may be more than programs are given.
+rlimit raise_file_limit() {
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit most{before.rlim_max, before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &most);
+  return before;
 }
 
 perf_event_attr inherited(std::uint32_t type, std::uint64_t config, std::uint64_t period) {
@@ -143,20 +153,29 @@ base::Error refusal(int error, int paranoid, bool seccomp) {
           {}};
 }
 
-base::Result<Events> Events::open(const EventOptions& options) {
+perf_event_attr Events::clock_event() const {
   perf_event_attr attributes =
-      inherited(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, static_cast<std::uint64_t>(options.interval_ns));
+      inherited(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, static_cast<std::uint64_t>(options_.interval_ns));
   attributes.sample_type |= PERF_SAMPLE_CALLCHAIN;
-  attributes.exclude_callchain_kernel = options.kernel_chains ? 0 : 1;
+  attributes.exclude_callchain_kernel = options_.kernel_chains ? 0 : 1;
   attributes.mmap = attributes.mmap2 = attributes.comm = attributes.comm_exec = attributes.task = 1;
   attributes.wakeup_events = 1;
-  Events events;
-  events.own_pid_ = static_cast<std::uint32_t>(::getpid());
-  const bool stacks = options.stacks && register_mask() != 0;
-  if (stacks) {
+  attributes.exclude_kernel = kernel_ ? 0 : 1;
+  if (options_.stacks && register_mask() != 0) {
     attributes.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
     attributes.sample_regs_user = register_mask();
+    attributes.sample_stack_user = stack_bytes_;
   }
+  return attributes;
+}
+
+base::Result<Events> Events::open(const EventOptions& options) {
+  Events events;
+  events.options_ = options;
+  events.own_pid_ = static_cast<std::uint32_t>(::getpid());
+  perf_event_attr attributes = events.clock_event();
+  if (options.follow) attributes.inherit = attributes.enable_on_exec = 0;
+  const bool stacks = options.stacks && register_mask() != 0;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const auto cpus = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
   // 64 MiB in all where that is allowed, at least 1 MiB a CPU; kernel.perf_event_mlock_kb holds 128 pages a CPU and one
@@ -180,18 +199,15 @@ base::Result<Events> Events::open(const EventOptions& options) {
                  "Raise ulimit -l or kernel.perf_event_mlock_kb"};
     return tl::make_unexpected(std::move(refused));
   }
-  // One descriptor a core and event may be more than programs are given: ours may be more for as long as this takes.
-  rlimit before{};
-  ::getrlimit(RLIMIT_NOFILE, &before);
-  const rlimit most{before.rlim_max, before.rlim_max};
-  ::setrlimit(RLIMIT_NOFILE, &most);
+  const rlimit before = raise_file_limit();
+  if (options.follow) return events;  // and needs them for longer
   events.open_switches();
   events.open_counters(options.counters);
   ::setrlimit(RLIMIT_NOFILE, &before);
   return events;
 }
 
-void Events::open_switches() {
+perf_event_attr Events::switch_event() const {
   perf_event_attr attributes =
       inherited(PERF_TYPE_SOFTWARE, kernel_ ? PERF_COUNT_SW_CONTEXT_SWITCHES : PERF_COUNT_SW_DUMMY, 1);
   attributes.exclude_kernel = kernel_ ? 0 : 1;
@@ -201,7 +217,39 @@ void Events::open_switches() {
     attributes.sample_regs_user = register_mask();
     attributes.sample_stack_user = kTopOfStack;
   }
+  return attributes;
+}
+
+void Events::open_switches() {
+  perf_event_attr attributes = switch_event();
   (void)open_beside(attributes, kOfSwitches, switch_fds_);
+}
+
+// Enabled once it has a buffer to write to: what the thread starts before that is told by nobody.
+base::Result<void> Events::follow(std::uint32_t tid) {
+  perf_event_attr clock = clock_event(), switches = switch_event();
+  for (const bool of_switches : {false, true}) {
+    perf_event_attr& attributes = of_switches ? switches : clock;
+    attributes.enable_on_exec = 0;
+    attributes.inherit_thread = options_.with_children ? 0 : 1;
+    for (const Ring& ring : rings_) {
+      int fd = open_event(attributes, ring.cpu, static_cast<pid_t>(tid));
+      if (fd < 0 && errno == EINVAL && attributes.inherit_thread != 0) {
+        options_.with_children = true;
+        attributes.inherit_thread = 0;
+        fd = open_event(attributes, ring.cpu, static_cast<pid_t>(tid));
+      }
+      if (fd < 0 && errno == ESRCH) return {};
+      if (fd < 0) return tl::make_unexpected(refusal(errno, read_paranoid(), has_seccomp()));
+      (of_switches ? switch_fds_ : followed_).push_back(fd);
+      std::uint64_t id = 0;
+      if (::ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring.fd) != 0 || ::ioctl(fd, PERF_EVENT_IOC_ID, &id) != 0)
+        return tl::make_unexpected(refusal(errno, read_paranoid(), has_seccomp()));
+      if (of_switches) counter_of_[id] = kOfSwitches;
+      ::ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+    }
+  }
+  return {};
 }
 
 // Those of our own threads, which have the events disabled until a program is started, are enabled too.
@@ -281,6 +329,7 @@ void Events::close() {
   }
   rings_.clear();
   counters_.push_back(std::exchange(switch_fds_, {}));
+  counters_.push_back(std::exchange(followed_, {}));
   for (const std::vector<int>& fds : counters_)
     for (const int fd : fds) ::close(fd);
   counters_.clear();

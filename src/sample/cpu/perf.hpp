@@ -6,6 +6,9 @@
 // CPU, in user mode only where /proc/sys/kernel/perf_event_paranoid is 2 (its default); with it come the records of
 // mappings, names, forks and ends. Time is CLOCK_MONOTONIC.
 //
+// A program that runs already has events of its own on each of its threads instead (follow()), which its new threads and
+// children inherit, and which write into the buffers of those of the calling thread: these never end, as a thread may.
+//
 // Context switches are records of a second event, so that they can be left out for a while where they come too fast.
 // Where the kernel may be sampled, that event also gives the registers of each thread that goes to sleep, with its
 // address behind a system call; at perf_event_paranoid 2 an ordinary user has the times of the switches alone.
@@ -77,6 +80,8 @@ struct EventOptions {
   bool stacks = false;                   ///< copies of the stacks, with the registers, are wanted
   bool kernel_chains = false;            ///< call chains within the kernel, where it may be sampled
   std::vector<CounterEvent> counters = {};
+  bool follow = false;         ///< not the next program: threads that follow() names
+  bool with_children = false;  ///< of follow(): processes that they fork, too (before Linux 5.13 always)
 };
 
 class Events {
@@ -90,6 +95,9 @@ class Events {
   Events& operator=(const Events&) = delete;
   ~Events() { close(); }
 
+  /// Samples a thread that runs, and what it starts from now on; without counters. One that has ended is none.
+  /// kPermission where it is another's, or no descriptors are left: two of them a thread and core.
+  [[nodiscard]] base::Result<void> follow(std::uint32_t tid);
   /// Waits until a sample is there, at most so long. False where none came.
   bool wait(std::int64_t most_ns) const;
   /// Gives everything that has come; how many records of context switches were among it.
@@ -109,6 +117,8 @@ class Events {
 
  private:
   Events() = default;
+  [[nodiscard]] perf_event_attr clock_event() const;
+  [[nodiscard]] perf_event_attr switch_event() const;
   int open_rings(perf_event_attr& attributes, int cpus, std::size_t page, std::size_t data);
   /// Of one event beside the clock: a descriptor for each ring. 0, or errno.
   int open_beside(perf_event_attr& attributes, std::uint32_t number, std::vector<int>& fds);
@@ -122,8 +132,9 @@ class Events {
     std::size_t bytes = 0;  ///< of the data
     std::uint64_t taken = 0;
   };
+  EventOptions options_;
   std::vector<Ring> rings_;
-  std::vector<int> switch_fds_;
+  std::vector<int> switch_fds_, followed_;
   std::vector<std::vector<int>> counters_;  ///< descriptors, a ring each
   std::vector<int> refused_;
   std::unordered_map<std::uint64_t, std::uint32_t> counter_of_;  ///< by the kernel's number of the event

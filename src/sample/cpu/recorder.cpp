@@ -8,6 +8,7 @@
 #include <atomic>
 #include <ctime>
 #include <new>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "sample/cpu/perf.hpp"
 #include "sample/cpu/real_time.hpp"
 #include "sample/cpu/sampler.hpp"
+#include "sample/cpu/target.hpp"
 
 namespace rangescope::sample::cpu {
 namespace {
@@ -84,12 +86,14 @@ struct Recorder::State {
   void run();
   void record();
   void turn(Watch& watch);
+  [[nodiscard]] base::Result<void> find_all(const Running& to);
+  [[nodiscard]] bool has_short_threads();
 
   Events events;
   Sampler sampler;
   Options options;
   std::atomic<bool> ended{false};
-  std::int64_t cpu_ns = 0, ended_ns = 0;
+  std::int64_t cpu_ns = 0, from_ns = 0, ended_ns = 0;
   std::vector<CounterTotal> totals;
   bool out_of_memory = false;
   std::thread thread;
@@ -166,12 +170,13 @@ base::Result<void> leave_refusal(const std::filesystem::path& folder, const base
   return {};
 }
 
-base::Result<Recorder> Recorder::start(const Options& options) {
+base::Result<std::unique_ptr<Recorder::State>> Recorder::make(const Options& options, const Running* to) {
   auto file = BlockFile::create(options.folder / (std::string("program") + wire::cpu::kSuffix), wire::cpu::kMagic,
                                 wire::cpu::kVersion);
   if (!file) return base::fail(std::move(file));
   const bool kernel_names = kernel_has_names();
-  auto events = Events::open({options.interval_ns, has_tables(), kernel_names, options.counters});
+  auto events = Events::open({options.interval_ns, has_tables(), kernel_names, options.counters, to != nullptr,
+                              to != nullptr && to->tree});
   if (!events) return base::fail(std::move(events));
   std::string description =
       "interval_ns " + std::to_string(options.interval_ns) + "\nunwinding " +
@@ -179,17 +184,95 @@ base::Result<Recorder> Recorder::start(const Options& options) {
                                  : "frame pointers") +
       "\n";
   if (!events->kernel()) description += "refused kernel\n";
-  if (!events->switches()) description += "refused context switches\n";
+  if (!events->switches() && to == nullptr) description += "refused context switches\n";
   auto state = std::make_unique<State>(std::move(*events), std::move(*file), std::move(description), options);
-  state->sampler.describe(options.counters, state->events.refused());
-  // This thread has the events, disabled: a thread made now inherits them and stays without samples too.
+  return state;
+}
+
+base::Result<void> Recorder::begin() {
   try {
-    state->thread = std::thread([own = state.get()] { own->run(); });
+    state_->thread = std::thread([own = state_.get()] { own->run(); });
   } catch (const std::system_error& error) {
     return base::fail(base::Code::kPermission, std::string("no thread can be started: ") + error.what(), {},
                       "Raise ulimit -u");
   }
-  return Recorder(std::move(state));
+  return {};
+}
+
+base::Result<Recorder> Recorder::start(const Options& options) {
+  auto state = make(options, nullptr);
+  if (!state) return base::fail(std::move(state));
+  (*state)->sampler.describe(options.counters, (*state)->events.refused());
+  Recorder recorder(std::move(*state));
+  // This thread has the events, disabled: a thread made now inherits them and stays without samples too.
+  if (auto begun = recorder.begin(); !begun) return base::fail(std::move(begun));
+  return recorder;
+}
+
+// A thread that came while others were looked at has the events of who started it, if that one had them by then: the
+// kernel has told so. Else it gets its own, and who starts threads without end is looked at a bounded number of times.
+base::Result<void> Recorder::State::find_all(const Running& to) {
+  constexpr int kMostLooks = 16;
+  std::set<std::uint32_t> seen;
+  for (int look = 0; look < kMostLooks; ++look) {
+    bool more = false;
+    for (const Member& member : members_of(to.pid, to.tree)) {
+      const std::vector<std::uint32_t> tids = threads_of(member.pid);
+      (void)events.drain(sampler);
+      for (const std::uint32_t tid : tids) {
+        if (sampler.knows(tid)) continue;
+        if (auto followed = events.follow(tid); !followed) return followed;
+        sampler.found_thread({member.pid, tid}, name_of_thread(member.pid, tid));
+        more = true;
+      }
+      if (!seen.insert(member.pid).second) continue;
+      sampler.found(member.pid, member.parent_pid, name_of_thread(member.pid, member.pid));
+      maps_of(member.pid, [&](const Mapped& mapped) { sampler.mapped(mapped); });
+    }
+    if (!more) break;
+  }
+  if (seen.empty())
+    return base::fail(base::Code::kNoInput, "process " + std::to_string(to.pid) + " has ended meanwhile");
+  return {};
+}
+
+// A server that starts a thread for each request has none that lives until a sample is due.
+bool Recorder::State::has_short_threads() {
+  constexpr std::int64_t kLook_ns = 100'000'000;
+  constexpr std::uint64_t kFew = 3;
+  for (const std::int64_t until = now_ns() + kLook_ns; now_ns() < until && sampler.short_lives() <= kFew;) {
+    ::poll(nullptr, 0, 5);
+    (void)events.drain(sampler);
+  }
+  return sampler.short_lives() > kFew;
+}
+
+base::Result<Recorder> Recorder::attach(const Options& options, const Running& to) {
+  auto made = make(options, &to);
+  if (!made) return base::fail(std::move(made));
+  State& state = **made;
+  state.sampler.waits_for_window();
+  if (auto found = state.find_all(to); !found) return base::fail(std::move(found));
+  if (options.short_interval_ns > 0 && state.has_short_threads()) {
+    Options often = options;
+    often.interval_ns = options.short_interval_ns;
+    often.short_interval_ns = 0;
+    made->reset();
+    return attach(often, to);
+  }
+  state.from_ns = now_ns();
+  state.sampler.window_begins(state.from_ns, [](const Task& task) { return sleeps(task.pid, task.tid); });
+  Recorder recorder(std::move(*made));
+  if (auto begun = recorder.begin(); !begun) return base::fail(std::move(begun));
+  return recorder;
+}
+
+std::int64_t Recorder::from_ns() const {
+  return state_->from_ns;
+}
+
+std::int64_t Recorder::until_ns() const {
+  return state_->ended_ns;
 }
 
 Recorder::Recorder(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -1,5 +1,5 @@
-// Samples the CPU of a program that is started next by this thread, until stop(): call chains by thread, waits between
-// context switches, and after the end the names of all functions. Writes `<folder>/program.cpu` (format: wire/cpu.hpp).
+// Samples the CPU of a program that is started next by this thread, or of one that runs already, until stop(): call
+// chains by thread, waits between context switches, and after the end the names of all functions. Writes `<folder>/program.cpu` (format: wire/cpu.hpp).
 //
 // The program is not changed: no signal, no ptrace, nothing loaded into it. A thread of rangescope takes the kernel's
 // records as they come, follows each chain at once and keeps addresses only: no byte of the program's stack reaches a
@@ -18,9 +18,17 @@ namespace rangescope::sample::cpu {
 struct Options {
   std::filesystem::path folder;          ///< exists
   std::int64_t interval_ns = 5'025'126;  ///< of CPU time of a thread: 199 Hz
+  /// Of attach(): this one where threads come and go faster; 0: never.
+  std::int64_t short_interval_ns = 0;
   std::uint64_t most_bytes = 512ull << 20;
   std::filesystem::path cache;  ///< of names by build id; "" for none
   std::vector<CounterEvent> counters = {};
+};
+
+/// A process that runs already, and with `tree` its descendants of now and later.
+struct Running {
+  std::uint32_t pid = 0;
+  bool tree = false;
 };
 
 /// What the system gives of CPU samples.
@@ -39,6 +47,11 @@ class Recorder {
   /// Must be called by the thread that starts the program, last before it; nothing else may be started until stop().
   /// kPermission, kToolMissing as Events::open(); kIo.
   [[nodiscard]] static base::Result<Recorder> start(const Options& options);
+  /// Of what runs, without counters. The window begins when this returns; its begin is from_ns(). kPermission,
+  /// kToolMissing, kIo as start(); kNoInput where the process has ended meanwhile.
+  [[nodiscard]] static base::Result<Recorder> attach(const Options& options, const Running& to);
+  [[nodiscard]] std::int64_t from_ns() const;
+  [[nodiscard]] std::int64_t until_ns() const;  ///< behind stop()
   Recorder(Recorder&&) noexcept;
   Recorder& operator=(Recorder&&) = delete;
   Recorder(const Recorder&) = delete;
@@ -52,6 +65,8 @@ class Recorder {
 
  private:
   struct State;
+  static base::Result<std::unique_ptr<State>> make(const Options& options, const Running* to);
+  [[nodiscard]] base::Result<void> begin();
   explicit Recorder(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -132,7 +132,7 @@ void Sampler::forked(const Task& task, std::int64_t at_ns) {
   born.pid = task.pid;
   if (task.pid == task.parent_pid) born.creator = task.parent_tid;
   born.out_since_ns = at_ns;
-  born.preempted = true;
+  born.preempted = born.born = true;
   if (task.pid == task.parent_pid) return;
   processes_.erase(task.pid);
   Process& child = process(task.pid);
@@ -144,9 +144,29 @@ void Sampler::forked(const Task& task, std::int64_t at_ns) {
   }
 }
 
+void Sampler::found(std::uint32_t pid, std::uint32_t parent_pid, std::string_view name) {
+  Process& owner = process(pid);
+  owner.parent_pid = parent_pid;
+  if (owner.name.empty()) owner.name = name;
+}
+
+void Sampler::found_thread(const Task& task, std::string_view name) {
+  thread(task.pid, task.tid).name = name;
+}
+
+void Sampler::window_begins(std::int64_t at_ns, const std::function<bool(const Task&)>& asleep) {
+  begun_ns_ = from_ns_ = at_ns;
+  for (auto& [tid, known] : threads_)
+    if (known.out_since_ns < 0 && asleep({known.pid, tid})) known.out_since_ns = at_ns;
+}
+
 void Sampler::ended(const Task& task, std::int64_t at_ns) {
   if (const auto at = threads_.find(task.tid); at != threads_.end()) {
-    wait_ended(at->second, task.tid, at_ns);
+    Thread& gone = at->second;
+    wait_ended(gone, task.tid, at_ns);
+    short_lives_ += gone.born ? 1 : 0;
+    if (gone.on_since_ns >= 0) gone.ran_ns += at_ns - gone.on_since_ns;
+    if (gone.born && !gone.sampled && at_ns >= from_ns_) ++short_threads_, short_threads_ns_ += gone.ran_ns;
     threads_.erase(at);
   }
   const auto owner = processes_.find(task.pid);
@@ -162,8 +182,8 @@ void Sampler::ended(const Task& task, std::int64_t at_ns) {
 // The program's own first process was forked before its events were on: it begins with the file.
 void Sampler::put_process(std::uint32_t pid, const Process& process, std::int64_t at_ns) {
   const bool again = process.name.empty() && process.start_ns < 0;  // its last thread leaves the CPU after its end
-  if (full_ || pid == 0 || again) return;
-  const std::int64_t start_ns = process.start_ns >= 0 ? process.start_ns : begun_ns_;
+  if (full_ || pid == 0 || again || at_ns < from_ns_) return;
+  const std::int64_t start_ns = process.start_ns >= 0 ? std::max(process.start_ns, from_ns_) : begun_ns_;
   for (const std::uint64_t number :
        {std::uint64_t{pid}, std::uint64_t{process.parent_pid}, static_cast<std::uint64_t>(start_ns),
         static_cast<std::uint64_t>(std::max<std::int64_t>(0, at_ns - start_ns))})
@@ -194,6 +214,8 @@ void Sampler::switched(const Task& task, std::int64_t at_ns, bool out, bool pree
   Thread& known = thread(task.pid, task.tid);
   const bool first = known.switched_ns < window_ns_;
   known.switched_ns = at_ns;
+  if (out && known.on_since_ns >= 0) known.ran_ns += at_ns - known.on_since_ns;
+  known.on_since_ns = out ? -1 : at_ns;
   if (!out) {
     // It left its core while switches were not watched, for what it leaves it for mostly.
     if (thinned_ && first && known.out_since_ns < 0) known.out_since_ns = window_ns_;
@@ -216,7 +238,7 @@ void Sampler::switched(const Task& task, std::int64_t at_ns, bool out, bool pree
 
 void Sampler::wait_ended(Thread& thread, std::uint32_t tid, std::int64_t at_ns) {
   if (thread.out_since_ns < 0) return;
-  const std::int64_t since = thread.out_since_ns;
+  const std::int64_t since = std::max(thread.out_since_ns, from_ns_);
   thread.out_since_ns = -1;
   if (full_ || at_ns <= since) return;
   const std::uint32_t number = number_of(thread, tid);
@@ -245,6 +267,7 @@ void Sampler::wait_ended(Thread& thread, std::uint32_t tid, std::int64_t at_ns) 
 void Sampler::watching_ends(std::int64_t at_ns) {
   blind_since_ns_ = at_ns;
   for (auto& [tid, known] : threads_) {
+    known.on_since_ns = -1;
     known.left_out = known.out_since_ns >= 0 && known.switched_ns >= std::max(window_ns_, at_ns - kRecent_ns);
     if (known.left_out) wait_ended(known, tid, at_ns);
   }
@@ -371,13 +394,14 @@ std::uint32_t Sampler::stack_of(const Process& process) {
 }
 
 void Sampler::sample(const Sample& sample) {
-  if (full_) return;
+  if (full_ || sample.at_ns < from_ns_) return;
   Process& owner = process(sample.pid);
   Thread& of = thread(sample.pid, sample.tid);
   if (blind_since_ns_ >= 0) {  // it runs, whatever it did when it was seen last
     of.left_out = false;
     wait_ended(of, sample.tid, blind_since_ns_);
   }
+  of.sampled = true;
   const std::int64_t now = now_ns();
   const bool in_time = now - sample.at_ns < kLate_ns;
   if (in_time) {
@@ -618,6 +642,8 @@ void Sampler::finish(std::int64_t now_ns, const std::filesystem::path& cache, st
   if (forgot_code_ || modules_.crowded()) event(wire::cpu::kBounded, "code at more places than are kept", 1);
   if (python_lost_ > 0)
     event(wire::cpu::kPythonLate, std::to_string(python_due_), static_cast<std::uint32_t>(python_lost_));
+  if (short_threads_ > 0)
+    event(wire::cpu::kShortThreads, std::to_string(short_threads_ns_), static_cast<std::uint32_t>(short_threads_));
   if (throttled_ > 0) event(wire::cpu::kThrottled, "", static_cast<std::uint32_t>(throttled_));
   for (const std::string& why : python_unread_) event(wire::cpu::kPythonUnread, why, 1);
   name_frames(cache);

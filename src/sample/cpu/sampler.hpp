@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,6 +44,15 @@ class Sampler final : public Sink {
 
   /// Which counters there are, before anything else; those with an errno are not counted, and why.
   void describe(std::span<const CounterEvent> counters, std::span<const int> refused);
+  // A program that runs already: nothing counts until its window begins, and what was before it is told here.
+  void waits_for_window() { from_ns_ = INT64_MAX; }
+  /// Threads that came and went meanwhile.
+  [[nodiscard]] std::uint64_t short_lives() const { return short_lives_; }
+  [[nodiscard]] bool knows(std::uint32_t tid) const { return threads_.contains(tid); }
+  void found(std::uint32_t pid, std::uint32_t parent_pid, std::string_view name);
+  void found_thread(const Task& task, std::string_view name);
+  /// From then on; `asleep` asks which threads wait, where their switches will tell when they go on.
+  void window_begins(std::int64_t at_ns, const std::function<bool(const Task&)>& asleep);
   /// Asks for the system call of waits that nothing told, while they last.
   void ask_for_calls();
   /// Looks at threads that wait for a while: in which system call, called by whom.
@@ -79,6 +89,8 @@ class Sampler final : public Sink {
     std::string name;
     std::int64_t out_since_ns = -1;
     std::int64_t switched_ns = -1;  ///< its last record
+    std::int64_t on_since_ns = -1, ran_ns = 0;  ///< of its time on a core, until its first sample
+    bool born = false, sampled = false;         ///< its start was seen
     bool preempted = false, looked = false;
     bool left_out = false;                    ///< it had left its core when the watching ended
     bool told = false, by_registers = false;  ///< the registers that it left with are known: of its next wait, of this
@@ -135,9 +147,12 @@ class Sampler final : public Sink {
   std::unordered_map<FrameKey, std::uint32_t, Hash> frames_;
   std::unordered_map<std::string, std::uint32_t> python_frames_;  ///< by text and line; one Python or many
   std::unordered_map<std::uint64_t, std::uint32_t> stacks_;
-  std::int64_t begun_ns_ = now_ns();
+  std::int64_t begun_ns_ = now_ns(), from_ns_ = INT64_MIN;  ///< what was before `from` does not count
   std::uint32_t thread_count_ = 0, frame_count_ = 0, stack_count_ = 0, modules_written_ = 0;
   std::uint64_t lost_ = 0, throttled_ = 0, samples_ = 0;
+  std::uint64_t short_threads_ = 0;   ///< that ended before their first sample,
+  std::int64_t short_threads_ns_ = 0;  ///< and what they used of the CPU
+  std::uint64_t short_lives_ = 0;
   std::uint64_t python_due_ = 0, python_lost_ = 0;  ///< samples of Python code; without its functions
   std::int64_t last_sample_ns_ = 0, last_wait_ns_ = 0, last_count_ns_ = 0, last_blind_ns_ = 0, last_held_ns_ = 0;
   wire::cpu::Packer threads_out_, frames_out_, stacks_out_, samples_out_, waits_out_, counts_out_, blind_out_,

@@ -1,0 +1,73 @@
+#include <unistd.h>
+
+#include <optional>
+
+#include "base/redact.hpp"
+#include "base/text.hpp"
+#include "cli/app.hpp"
+#include "cli/bind.hpp"
+#include "cli/bind_config.hpp"
+#include "cli/destination.hpp"
+#include "cli/subcommand.hpp"
+#include "profile/engine.hpp"
+#include "runs/layout.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+class AttachTo final : public Subcommand {
+ public:
+  AttachTo() : Subcommand("attach") {}
+
+  void options(const Arguments& app) override {
+    app.add_option("pid", pid_).required();
+    app.add_duration(
+        "--for", [this](std::int64_t ns) { length_ = std::chrono::nanoseconds(ns); }, 1'000'000, kLongest);
+    app.add_flag("--tree", tree_);
+    bind_cpu(app, sampling_);
+    bind_report(app, choice_);
+    configuration_.options(app, true, {"--runs", "--run-dir", "--keep", "--compress", "--record-args"});
+  }
+
+  [[nodiscard]] int run() override {
+    const auto pid = base::to_uint(pid_);
+    if (!pid || *pid == 0 || *pid > 1u << 30)
+      return say({base::Code::kUsage, "'" + base::printable(pid_) + "' is no id of a process", "PID",
+                  "Write a number; find it: pgrep NAME"});
+    if (sampling_.cpu_off)
+      return say({base::Code::kUsage, "samples of the CPU are all that attach takes", "--cpu", "Leave out --cpu off"});
+    auto target = sample::cpu::find_target(static_cast<std::uint32_t>(*pid));
+    if (!target) return say(target.error());
+    const auto config = configuration_.compose(target->argv);
+    if (!config) return say(config.error());
+    if (auto applied = configuration_.apply(*config); !applied) return say(applied.error());
+    base::set_record_arguments(config->flag("run.record_args"));
+    if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
+    if (auto writable = check_destination(choice_, STDOUT_FILENO); !writable) return say(writable.error());
+    if (auto allowed = sample::cpu::allowed(); !allowed) return say(allowed.error());
+    if (!target->unread.empty()) base::warn(target->unread + ": Python functions are missing");
+    const profile::Done done = profile::run(*config, {.attach = profile::Attach{std::move(*target), length_, tree_},
+                                                      .sampling = sampling_,
+                                                      .arguments = arguments(),
+                                                      .talk = talk_of(choice_, STDOUT_FILENO)});
+    if (!done.directory.empty())
+      say_kept(done.directory, config->text("run.root") == runs::kDefaultRoot && !config->get("run.dir"));
+    return done.code;
+  }
+
+ private:
+  std::string pid_;
+  std::optional<std::chrono::nanoseconds> length_;
+  bool tree_ = false;
+  profile::SampleChoice sampling_;
+  ReportChoice choice_;
+  ConfigArguments configuration_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_attach() {
+  return std::make_unique<AttachTo>();
+}
+
+}  // namespace rangescope::cli

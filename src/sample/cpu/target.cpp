@@ -1,0 +1,190 @@
+#include "sample/cpu/target.hpp"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+#include "base/fs.hpp"
+#include "base/process_tree.hpp"
+#include "base/text.hpp"
+
+namespace rangescope::sample::cpu {
+namespace {
+
+using base::Code;
+
+/// The initial namespace of processes: PROC_PID_INIT_INO of Linux.
+constexpr const char* kOuterNamespace = "pid:[4026531836]";
+
+std::string folder_of(std::uint32_t pid) {
+  return "/proc/" + std::to_string(pid);
+}
+
+/// "a\0b\0" as a list.
+std::vector<std::string> strings_of(const std::string& file) {
+  std::vector<std::string> out;
+  const auto text = base::read_file(file);
+  if (!text) return out;
+  for (const std::string_view one : base::split(*text, '\0')) out.emplace_back(one);
+  while (!out.empty() && out.back().empty()) out.pop_back();
+  return out;
+}
+
+/// The words behind "Uid:" in /proc/N/status.
+std::vector<std::uint64_t> numbers_of(const std::string& status, std::string_view key) {
+  std::vector<std::uint64_t> out;
+  for (const std::string_view line : base::split(status, '\n')) {
+    if (!line.starts_with(key)) continue;
+    for (const std::string_view word : base::split(line.substr(key.size()), '\t'))
+      if (const auto number = base::to_uint(word)) out.push_back(*number);
+  }
+  return out;
+}
+
+bool can_open(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) ::close(fd);
+  return fd >= 0;
+}
+
+base::Error no_such(std::uint32_t pid) {
+  const std::string which = "process " + std::to_string(pid);
+  if (::kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM)
+    return {Code::kPermission, "/proc does not show " + which + " (hidepid)", {}, "Attach as root"};
+  std::error_code error;
+  const bool inside = std::filesystem::read_symlink("/proc/self/ns/pid", error) != kOuterNamespace && !error;
+  return {Code::kNoInput,
+          "there is no " + which,
+          {},
+          inside ? "In a container, name it by the id that ps shows there, or attach from the host"
+                 : "Find it: ps -e, or pgrep NAME"};
+}
+
+base::Error refused(std::uint32_t pid, const std::vector<std::uint64_t>& users) {
+  const std::string which = "process " + std::to_string(pid), cure = "As root: sudo rangescope attach " + which.substr(8);
+  const auto others = std::find_if(users.begin(), users.end(), [](std::uint64_t user) { return user != ::geteuid(); });
+  if (others == users.end())
+    return {Code::kPermission,
+            which + " does not let other programs look at it: it has rights that this user lacks (set-user-id, "
+                    "capabilities), or called prctl(PR_SET_DUMPABLE)",
+            {},
+            cure};
+  const passwd* owner = ::getpwuid(static_cast<uid_t>(*others));
+  return {Code::kPermission,
+          which + " belongs to another user (" + (owner != nullptr ? owner->pw_name : std::to_string(*others)) + ")",
+          {},
+          cure};
+}
+
+/// Reading another's memory takes more than looking at it.
+std::string unread_reason(std::uint32_t pid) {
+  if (can_open(folder_of(pid) + "/mem")) return {};
+  const std::string why = std::strerror(errno);
+  const auto scope = base::read_file("/proc/sys/kernel/yama/ptrace_scope");
+  if (!scope || base::trim(*scope) == "0") return "the memory of process " + std::to_string(pid) + " is closed: " + why;
+  return "kernel.yama.ptrace_scope is " + std::string(base::trim(*scope)) +
+         ", so that its memory cannot be read (as root it can; sysctl kernel.yama.ptrace_scope=0)";
+}
+
+}  // namespace
+
+base::Result<Target> find_target(std::uint32_t pid) {
+  const std::string folder = folder_of(pid), which = std::to_string(pid);
+  const auto found = base::process_at(static_cast<pid_t>(pid));
+  if (!found) return tl::make_unexpected(no_such(pid));
+  if (found->kernel)
+    return base::fail(Code::kUsage, which + " is a thread of the kernel", {}, "Name a program's process");
+  if (found->state == 'Z' || found->state == 'X')
+    return base::fail(Code::kNoInput, "process " + which + " has ended and waits for its parent (a zombie)", {},
+                      "Name a process that runs");
+  const std::string status = base::read_file(folder + "/status").value_or("");
+  if (const auto of = numbers_of(status, "Tgid:\t"); !of.empty() && of.front() != pid)
+    return base::fail(Code::kUsage, which + " is a thread of process " + std::to_string(of.front()), {},
+                      "Write: rangescope attach " + std::to_string(of.front()));
+  if (pid == static_cast<std::uint32_t>(::getpid()))
+    return base::fail(Code::kUsage, "process " + which + " is rangescope itself", {}, "Name another process");
+  if (!can_open(folder + "/maps")) return tl::make_unexpected(refused(pid, numbers_of(status, "Uid:\t")));
+
+  Target target;
+  target.pid = pid;
+  target.start = found->start;
+  timespec up{};
+  ::clock_gettime(CLOCK_BOOTTIME, &up);
+  const double begun_s = static_cast<double>(found->start) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const double age_s = static_cast<double>(up.tv_sec) + static_cast<double>(up.tv_nsec) * 1e-9 - begun_s;
+  target.age_ns = static_cast<std::int64_t>(std::max(0.0, age_s) * 1e9);
+  target.argv = strings_of(folder + "/cmdline");
+  if (target.argv.empty()) target.argv = {name_of_thread(pid, pid)};
+  target.environment = strings_of(folder + "/environ");
+  std::error_code error;
+  target.cwd = std::filesystem::read_symlink(folder + "/cwd", error);
+  target.unread = unread_reason(pid);
+  return target;
+}
+
+bool still_runs(const Target& target) {
+  const auto now = base::process_at(static_cast<pid_t>(target.pid));
+  if (!now || now->start != target.start) return false;
+  // The first thread may have ended before others.
+  return (now->state != 'Z' && now->state != 'X') || threads_of(target.pid).size() > 1;
+}
+
+std::vector<Member> members_of(std::uint32_t pid, bool tree) {
+  std::vector<Member> out;
+  if (tree)
+    for (const base::TreeMember& one : base::process_tree(static_cast<pid_t>(pid)))
+      out.push_back({static_cast<std::uint32_t>(one.pid), static_cast<std::uint32_t>(one.parent)});
+  else if (const auto one = base::process_at(static_cast<pid_t>(pid)))
+    out.push_back({pid, static_cast<std::uint32_t>(one->parent)});
+  return out;
+}
+
+std::vector<std::uint32_t> threads_of(std::uint32_t pid) {
+  std::vector<std::uint32_t> out;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder_of(pid) + "/task", error);
+  for (const std::filesystem::directory_iterator end; !error && entry != end; entry.increment(error))
+    if (const auto tid = base::to_uint(entry->path().filename().string())) out.push_back(static_cast<std::uint32_t>(*tid));
+  std::stable_partition(out.begin(), out.end(), [pid](std::uint32_t tid) { return tid == pid; });
+  return out;
+}
+
+std::string name_of_thread(std::uint32_t pid, std::uint32_t tid) {
+  const auto name = base::read_file(folder_of(pid) + "/task/" + std::to_string(tid) + "/comm");
+  return name ? std::string(base::trim(*name)) : std::string();
+}
+
+bool sleeps(std::uint32_t pid, std::uint32_t tid) {
+  const auto thread = base::thread_at(static_cast<pid_t>(pid), static_cast<pid_t>(tid));
+  return thread && (thread->state == 'S' || thread->state == 'D');
+}
+
+// "7f2c1000-7f2c3000 r-xp 00001000 08:01 1234    /usr/lib/libc.so.6"
+void maps_of(std::uint32_t pid, const std::function<void(const Mapped&)>& each) {
+  const auto text = base::read_file(folder_of(pid) + "/maps");
+  if (!text) return;
+  for (const std::string_view line : base::split(*text, '\n')) {
+    std::uint64_t start = 0, end = 0, offset = 0;
+    char rights[8] = {};
+    int behind = 0;
+    if (std::sscanf(std::string(line).c_str(), "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n", &start, &end, rights,
+                    &offset, &behind) != 4 ||
+        rights[2] != 'x' || end <= start)
+      continue;
+    const std::string_view path = line.substr(std::min(static_cast<std::size_t>(behind), line.size()));
+    // Memory without a file has this name in the kernel's records.
+    const bool named = path.starts_with('/') || path == "[vdso]";
+    each({pid, start, end - start, offset, named ? path : "//anon", true});
+  }
+}
+
+}  // namespace rangescope::sample::cpu
