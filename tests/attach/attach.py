@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""`rangescope attach`: processes that run already. Usage: attach.py BIN_DIR VICTIM SOURCE_DIR
+
+$RANGESCOPE_ATTACHES: how often to attach to the program that checks itself, and $RANGESCOPE_ATTACH_KILLS how often
+rangescope is killed at a random moment of it.
+"""
+import http.client
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import cases  # noqa: E402
+import json_schema  # noqa: E402
+
+BIN, VICTIM, SOURCE = (os.path.abspath(path) for path in sys.argv[1:4])
+TOOL = f"{BIN}/rangescope"
+HERE = os.path.dirname(os.path.abspath(__file__))
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+ANSWER = sum(row * row % 7 for row in range(20_000))
+
+
+class Load:
+    """Two clients that ask a server without pause; every answer must be whole."""
+
+    def __init__(self, port):
+        self.port, self.over, self.answers, self.errors = port, threading.Event(), 0, []
+        self.threads = [threading.Thread(target=self.work) for _ in range(2)]
+        for thread in self.threads:
+            thread.start()
+
+    def work(self):
+        while not self.over.is_set():
+            try:
+                asked = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+                asked.request("GET", "/")
+                answer = json.loads(asked.getresponse().read())
+                if answer != {"answer": ANSWER}:
+                    raise ValueError(answer)
+                asked.close()
+                self.answers += 1
+            except Exception as error:  # pylint: disable=broad-except
+                self.errors.append(repr(error))
+
+    def end(self):
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+
+
+class Attach(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="rangescope-attach-")
+        self.env = {**os.environ, "XDG_CACHE_HOME": f"{self.folder}/cache"}
+        self.started = []
+
+    def tearDown(self):
+        for process in self.started:
+            process.kill()
+            process.communicate()
+        shutil.rmtree(self.folder)
+
+    def start(self, *argv, **options):
+        process = subprocess.Popen([str(word) for word in argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options)
+        self.started.append(process)
+        return process
+
+    def server(self):
+        process = self.start(PYTHON, f"{HERE}/server.py")
+        return process, int(process.stdout.readline())
+
+    def tool(self, *words):
+        done = cases.run([TOOL, *words], cwd=self.folder, env=self.env)
+        if done.returncode in (69, 77) and "perf_event" in done.stderr:
+            self.skipTest(done.stderr.strip())
+        return done
+
+    def attach(self, pid, *words):
+        done = self.tool("attach", pid, *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def report(self, *words):
+        report = json.loads(self.tool("report", *(words or ["latest"]), "-f", "json").stdout)
+        with open(f"{SOURCE}/docs/formats/report.schema.json", encoding="utf-8") as f:
+            self.assertEqual(json_schema.errors(report, json.load(f)), [])
+        return report
+
+    def kept(self):
+        runs = f"{self.folder}/rangescope-runs"
+        return os.path.join(runs, max(name for name in os.listdir(runs) if name[0].isdigit()))
+
+    def test_the_first_line_names_the_hot_function_of_a_server_under_load(self):
+        server, port = self.server()
+        load = Load(port)
+        try:
+            time.sleep(0.5)
+            done = self.attach(server.pid, "--for", "3s")
+            self.attach(server.pid, "--for", "1s")
+        finally:
+            load.end()
+        self.assertEqual(load.errors, [])
+        self.assertGreater(load.answers, 100)
+        first = " ".join(done.stdout.split("\n1. ")[1].split("   try:")[0].split())
+        self.assertIn("server.py:render_page", first)
+        self.assertIn(f"s of process {server.pid}", done.stdout)
+        report = self.report()
+        self.assertEqual(report["run"]["attached"]["pid"], server.pid)
+        self.assertGreater(report["run"]["attached"]["after_ns"], 5e8)
+        self.assertIsNone(report["run"]["exit_code"])
+        self.assertEqual([process["pid"] for process in report["processes"]], [server.pid])
+        self.assertAlmostEqual(report["run"]["duration_ns"] / 1e9, 1, delta=0.5)
+        self.assertEqual(report["regions"][0]["wall_ns"]["inclusive"], report["run"]["duration_ns"])
+        with open(f"{self.kept()}/manifest.json", encoding="utf-8") as file:
+            manifest = json.load(file)
+        self.assertEqual(manifest["argv"], [PYTHON, f"{HERE}/server.py"])
+        self.assertIsNone(manifest["exit"])
+        runs = sorted(name for name in os.listdir(f"{self.folder}/rangescope-runs") if name[0].isdigit())
+        compared = self.tool("compare", *runs)
+        self.assertEqual(compared.returncode, 0, compared.stderr)
+        self.assertEqual(self.tool("runs", "verify", runs[0]).returncode, 0)
+
+    def test_a_signal_ends_the_window_early(self):
+        server, _ = self.server()
+        tool = self.start(TOOL, "attach", server.pid, cwd=self.folder, env=self.env, stderr=subprocess.PIPE)
+        self.assertIn("attached to process", tool.stderr.readline())
+        time.sleep(0.5)
+        tool.send_signal(signal.SIGINT)
+        out, told = tool.communicate(timeout=60)
+        self.assertEqual(tool.returncode, 0, told)
+        self.assertIn("SIGINT ended the window", told)
+        self.assertIn("\nprogram ", out)
+        self.assertLess(self.report()["run"]["duration_ns"], 30e9)
+        self.assertIsNone(server.poll())
+
+    def test_a_process_that_ends_meanwhile_is_reported_on(self):
+        busy = self.start(PYTHON, "-c", "import time\nprint(1, flush=True)\nend = time.time() + 2\n"
+                          "def spin():\n while time.time() < end: pass\nspin()\nraise SystemExit(3)")
+        busy.stdout.readline()
+        done = self.attach(busy.pid, "--for", "60s")
+        self.assertIn("ended before the window did", done.stderr)
+        self.assertIn("spin", done.stdout)
+        self.assertLess(self.report()["run"]["duration_ns"], 30e9)
+
+    def test_waits_of_threads_that_slept_before_are_whole(self):
+        sleeper = self.start("sleep", "60")
+        time.sleep(0.2)
+        self.attach(sleeper.pid, "--for", "500ms")
+        region = self.report()["regions"][0]
+        self.assertEqual(region["cpu"]["samples"], 0)
+        waiting = {part["name"]: part["ns"] for part in region["cpu"]["parts"]}
+        self.assertAlmostEqual(waiting.get("sleep", 0) / region["wall_ns"]["inclusive"], 1, delta=0.05, msg=waiting)
+
+    def test_children_are_its_tree(self):
+        spin = "import time\nend = time.time() + 30\ndef hot():\n while time.time() < end: pass\nhot()"
+        shell = self.start("sh", "-c", '"$0" -c "$1" & echo $!; wait', PYTHON, spin)
+        child = int(shell.stdout.readline())
+        time.sleep(0.3)
+        try:
+            alone = self.attach(shell.pid, "--for", "500ms")
+            self.assertNotIn("hot (<string>", alone.stdout)
+            self.assertEqual([process["pid"] for process in self.report()["processes"]], [shell.pid])
+            tree = self.attach(shell.pid, "--tree", "--for", "1s")
+            self.assertIn("hot (<string>", tree.stdout)
+            self.assertEqual(sorted(process["pid"] for process in self.report()["processes"]), sorted([shell.pid, child]))
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+    def refused(self, pid, code, text, user=None):
+        before = ["setpriv", f"--reuid={user}", "--clear-groups"] if user else []
+        done = cases.run([*before, TOOL, "attach", pid, "--for", "1s"], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIn(text, done.stderr)
+        self.assertEqual(os.path.exists(f"{self.folder}/rangescope-runs"), False)
+
+    def test_refusals_by_name(self):
+        gone = self.start("true")
+        gone.wait()
+        self.refused(gone.pid, 66, f"there is no process {gone.pid}")
+        self.refused("abc", 64, "no id of a process")
+        self.refused("0", 64, "no id of a process")
+        zombie = subprocess.Popen([PYTHON, "-c", "import os, sys\npid = os.fork()\nif pid == 0: os._exit(0)\n"
+                                   "print(pid, flush=True)\nsys.stdin.read()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.started.append(zombie)
+        pid = int(zombie.stdout.readline())
+        time.sleep(0.1)
+        self.refused(pid, 66, "a zombie")
+        victim = self.start(VICTIM)
+        victim.stdout.readline()
+        thread = next(int(tid) for tid in os.listdir(f"/proc/{victim.pid}/task") if int(tid) != victim.pid)
+        self.refused(thread, 64, f"is a thread of process {victim.pid}")
+        if os.path.exists("/proc/2/stat"):
+            with open("/proc/2/stat", encoding="utf-8") as file:
+                if "(kthreadd)" in file.read():
+                    self.refused(2, 64, "thread of the kernel")
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "only root can be two users")
+    def test_another_users_process_is_refused(self):
+        os.chmod(self.folder, 0o777)
+        sleeper = self.start("sleep", "60")
+        self.refused(sleeper.pid, 77, "belongs to another user (root)", user=65534)
+
+    def test_a_program_that_checks_itself_is_left_whole(self):
+        victim = self.start(VICTIM)
+        self.assertEqual(victim.stdout.readline(), "ready\n")
+        for _ in range(int(os.environ.get("RANGESCOPE_ATTACHES", "20"))):
+            self.attach(victim.pid, "-q", "--for", "20ms", "-o", f"{self.folder}/r.txt")
+            shutil.rmtree(f"{self.folder}/rangescope-runs")
+        for _ in range(int(os.environ.get("RANGESCOPE_ATTACH_KILLS", "40"))):
+            tool = subprocess.Popen([TOOL, "attach", str(victim.pid), "--for", "200ms"], cwd=self.folder, env=self.env,
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(random.uniform(0, 0.5))
+            tool.kill()
+            tool.wait()
+            with open(f"/proc/{victim.pid}/status", encoding="utf-8") as file:
+                status = file.read()
+            self.assertIn("TracerPid:\t0", status)
+            self.assertNotIn("State:\tT", status)
+        out, _ = victim.communicate(timeout=60)
+        self.assertEqual(victim.returncode, 0, out)
+        self.assertTrue(out.startswith("ok"), out)
+
+
+if __name__ == "__main__":
+    cases.main()
