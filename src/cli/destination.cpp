@@ -78,8 +78,7 @@ profile::Talk talk_of(const ReportChoice& choice, int fd) {
     talk.report = [&choice, fd](const profile::Analyzed& analyzed) { return write_report(analyzed, choice, fd); };
   talk.report_tells = choice.to.empty();
   talk.finding = [&choice](const model::Finding& finding) {
-    if (!is_quiet())
-      std::fputs(report::finding_text(finding, style_on(STDERR_FILENO, choice).color).c_str(), stderr);
+    if (!is_quiet()) std::fputs(report::finding_text(finding, style_on(STDERR_FILENO, choice).color).c_str(), stderr);
   };
   return talk;
 }

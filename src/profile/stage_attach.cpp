@@ -1,5 +1,5 @@
-// The native stage of a process that runs already (`attach`): its threads are sampled for a window, and nothing of it is
-// changed. It goes on, whatever becomes of us: the kernel ends the sampling with the last descriptor.
+// The native stage of a process that runs already (`attach`): its threads are sampled for a window, and nothing of it
+// is changed. It goes on, whatever becomes of us: the kernel ends the sampling with the last descriptor.
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -42,7 +42,8 @@ std::string wait_for_end(const Attach& to) {
     pollfd polled{process, POLLIN, 0};
     const timespec most{wait.count() / 1'000'000'000, wait.count() % 1'000'000'000};
     ::ppoll(&polled, 1, &most, &signals.before());
-    signals.drain([&](const base::Arrived& arrived) { ended_by = base::signal_name(arrived.signal) + " ended the window"; });
+    signals.drain(
+        [&](const base::Arrived& arrived) { ended_by = base::signal_name(arrived.signal) + " ended the window"; });
     if (ended_by.empty() && !sample::cpu::still_runs(to.target))
       ended_by = "process " + std::to_string(to.target.pid) + " ended before the window did";
   }

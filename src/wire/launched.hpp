@@ -34,7 +34,8 @@ inline std::string text_of(const Launched& launched) {
           std::to_string(launched.start_ns) + "\n";
   if (launched.end_ns > 0) text += "end_ns " + std::to_string(launched.end_ns) + "\n";
   if (launched.attached_pid > 0)
-    text += "attached_pid " + std::to_string(launched.attached_pid) + "\nran_ns " + std::to_string(launched.ran_ns) + "\n";
+    text +=
+        "attached_pid " + std::to_string(launched.attached_pid) + "\nran_ns " + std::to_string(launched.ran_ns) + "\n";
   return text;
 }
 

@@ -208,6 +208,22 @@ class Attach(unittest.TestCase):
         sleeper = self.start("sleep", "60")
         self.refused(sleeper.pid, 77, "belongs to another user (root)", user=65534)
 
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "root may look at every process")
+    def test_a_process_that_closed_itself_is_refused(self):
+        os.chmod(self.folder, 0o777)
+        closed = self.start("setpriv", "--reuid=65534", "--clear-groups", PYTHON, "-c", "import ctypes, sys\n"
+                            "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\nprint(1, flush=True)\nsys.stdin.read()")
+        closed.stdout.readline()
+        self.refused(closed.pid, 77, "does not let other programs look at it", user=65534)
+
+    def test_what_forbids_sampling_is_named(self):
+        sleeper = self.start("sleep", "60")
+        done = cases.run([sys.executable, f"{SOURCE}/tests/cpu/forbid.py", TOOL, "attach", sleeper.pid, "--for", "1s"],
+                         cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("seccomp", done.stderr)
+        self.assertFalse(os.path.exists(f"{self.folder}/rangescope-runs"))
+
     def test_a_program_that_checks_itself_is_left_whole(self):
         victim = self.start(VICTIM)
         self.assertEqual(victim.stdout.readline(), "ready\n")

@@ -46,7 +46,8 @@ void sleeps() {
   clock_gettime(CLOCK_MONOTONIC, &begun);
   check(nanosleep(&wish, &left) == 0 && errno == 4711, "nanosleep was interrupted");
   clock_gettime(CLOCK_MONOTONIC, &ended);
-  check((ended.tv_sec - begun.tv_sec) * 1'000'000'000 + ended.tv_nsec - begun.tv_nsec >= wish.tv_nsec, "it slept too short");
+  check((ended.tv_sec - begun.tv_sec) * 1'000'000'000 + ended.tv_nsec - begun.tv_nsec >= wish.tv_nsec,
+        "it slept too short");
 }
 
 /// Sums that are exact in floating point; the loop keeps them in vector registers and below the stack pointer.
@@ -110,7 +111,8 @@ int main() {
     const pid_t child = fork();
     if (child == 0) _exit(42);
     int status = 0;
-    check(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 42, "a child ended otherwise");
+    check(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 42,
+          "a child ended otherwise");
     timespec pause{0, 20'000'000};
     nanosleep(&pause, nullptr);
   });

@@ -387,7 +387,9 @@ class CpuSums {
     all.counts.resize(cpu_.counters.size());
     for (const model::CpuCount& count : cpu_.counts) ++all.counts[count.counter];
     std::optional<double> wall;
-    if (ran.size() <= 1) wall = static_cast<double>(session_.end_ns - session_.begin_ns);
+    // One thread fills the wall time, where it is the one whose waits these are.
+    if (ran.empty() || (ran.size() == 1 && *ran.begin() == std::pair{first, first}))
+      wall = static_cast<double>(session_.end_ns - session_.begin_ns);
     return work_of({{&all, true, true}}, wall);
   }
 

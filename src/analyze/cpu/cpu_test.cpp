@@ -397,6 +397,20 @@ TEST(Cpu, SamplesOfPythonThatWereNotReadAreStoodForByTheOthers) {
   EXPECT_NEAR(step.cpu->functions[0].total_ns, 1000, 1e-9);
 }
 
+TEST(Cpu, AWorkerRunsBesideAFirstThreadThatWaits) {
+  Sampled program;
+  program.session.processes[program.p].parent_pid = 0;
+  program.session.end_ns = 1000;
+  program.session.cpu.threads.push_back({1, 1, 0, kNone});
+  program.samples(0, 1000, program.main);
+  program.session.cpu.waits.push_back({0, 1000, 1, kNone, model::WaitKind::kSleep});
+  const auto report = analyze(program.session);
+  ASSERT_TRUE(report);
+  const model::Region& whole = named(*report, "program");
+  EXPECT_NEAR(part(whole, "waiting", "sleep"), 1000, 1e-9);
+  EXPECT_NEAR(whole.cpu->native.ns, 1000, 1e-9);
+}
+
 TEST(Cpu, ScaledWaitsComeToWhatSamplesLeave) {
   Sampled program;
   program.range(program.t, "pings", 0, 10'000);

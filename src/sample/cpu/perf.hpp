@@ -6,8 +6,9 @@
 // CPU, in user mode only where /proc/sys/kernel/perf_event_paranoid is 2 (its default); with it come the records of
 // mappings, names, forks and ends. Time is CLOCK_MONOTONIC.
 //
-// A program that runs already has events of its own on each of its threads instead (follow()), which its new threads and
-// children inherit, and which write into the buffers of those of the calling thread: these never end, as a thread may.
+// A program that runs already has events of its own on each of its threads instead (follow()), which its new threads
+// and children inherit, and which write into the buffers of those of the calling thread: these never end, as a thread
+// may.
 //
 // Context switches are records of a second event, so that they can be left out for a while where they come too fast.
 // Where the kernel may be sampled, that event also gives the registers of each thread that goes to sleep, with its

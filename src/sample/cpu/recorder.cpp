@@ -175,8 +175,8 @@ base::Result<std::unique_ptr<Recorder::State>> Recorder::make(const Options& opt
                                 wire::cpu::kVersion);
   if (!file) return base::fail(std::move(file));
   const bool kernel_names = kernel_has_names();
-  auto events = Events::open({options.interval_ns, has_tables(), kernel_names, options.counters, to != nullptr,
-                              to != nullptr && to->tree});
+  auto events = Events::open(
+      {options.interval_ns, has_tables(), kernel_names, options.counters, to != nullptr, to != nullptr && to->tree});
   if (!events) return base::fail(std::move(events));
   std::string description =
       "interval_ns " + std::to_string(options.interval_ns) + "\nunwinding " +

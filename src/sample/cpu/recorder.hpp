@@ -1,5 +1,6 @@
 // Samples the CPU of a program that is started next by this thread, or of one that runs already, until stop(): call
-// chains by thread, waits between context switches, and after the end the names of all functions. Writes `<folder>/program.cpu` (format: wire/cpu.hpp).
+// chains by thread, waits between context switches, and after the end the names of all functions. Writes
+// `<folder>/program.cpu` (format: wire/cpu.hpp).
 //
 // The program is not changed: no signal, no ptrace, nothing loaded into it. A thread of rangescope takes the kernel's
 // records as they come, follows each chain at once and keeps addresses only: no byte of the program's stack reaches a

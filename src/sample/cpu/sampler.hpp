@@ -88,7 +88,7 @@ class Sampler final : public Sink {
     std::uint32_t own_tid = 0;  ///< in its own namespace
     std::string name;
     std::int64_t out_since_ns = -1;
-    std::int64_t switched_ns = -1;  ///< its last record
+    std::int64_t switched_ns = -1;              ///< its last record
     std::int64_t on_since_ns = -1, ran_ns = 0;  ///< of its time on a core, until its first sample
     bool born = false, sampled = false;         ///< its start was seen
     bool preempted = false, looked = false;
@@ -150,7 +150,7 @@ class Sampler final : public Sink {
   std::int64_t begun_ns_ = now_ns(), from_ns_ = INT64_MIN;  ///< what was before `from` does not count
   std::uint32_t thread_count_ = 0, frame_count_ = 0, stack_count_ = 0, modules_written_ = 0;
   std::uint64_t lost_ = 0, throttled_ = 0, samples_ = 0;
-  std::uint64_t short_threads_ = 0;   ///< that ended before their first sample,
+  std::uint64_t short_threads_ = 0;    ///< that ended before their first sample,
   std::int64_t short_threads_ns_ = 0;  ///< and what they used of the CPU
   std::uint64_t short_lives_ = 0;
   std::uint64_t python_due_ = 0, python_lost_ = 0;  ///< samples of Python code; without its functions

@@ -70,12 +70,14 @@ base::Error no_such(std::uint32_t pid) {
 }
 
 base::Error refused(std::uint32_t pid, const std::vector<std::uint64_t>& users) {
-  const std::string which = "process " + std::to_string(pid), cure = "As root: sudo rangescope attach " + which.substr(8);
+  const std::string which = "process " + std::to_string(pid),
+                    cure = "As root: sudo rangescope attach " + which.substr(8);
   const auto others = std::find_if(users.begin(), users.end(), [](std::uint64_t user) { return user != ::geteuid(); });
   if (others == users.end())
     return {Code::kPermission,
-            which + " does not let other programs look at it: it has rights that this user lacks (set-user-id, "
-                    "capabilities), or called prctl(PR_SET_DUMPABLE)",
+            which +
+                " does not let other programs look at it: it has rights that this user lacks (set-user-id, "
+                "capabilities), or called prctl(PR_SET_DUMPABLE)",
             {},
             cure};
   const passwd* owner = ::getpwuid(static_cast<uid_t>(*others));
@@ -153,7 +155,8 @@ std::vector<std::uint32_t> threads_of(std::uint32_t pid) {
   std::error_code error;
   std::filesystem::directory_iterator entry(folder_of(pid) + "/task", error);
   for (const std::filesystem::directory_iterator end; !error && entry != end; entry.increment(error))
-    if (const auto tid = base::to_uint(entry->path().filename().string())) out.push_back(static_cast<std::uint32_t>(*tid));
+    if (const auto tid = base::to_uint(entry->path().filename().string()))
+      out.push_back(static_cast<std::uint32_t>(*tid));
   std::stable_partition(out.begin(), out.end(), [pid](std::uint32_t tid) { return tid == pid; });
   return out;
 }
@@ -176,8 +179,8 @@ void maps_of(std::uint32_t pid, const std::function<void(const Mapped&)>& each) 
     std::uint64_t start = 0, end = 0, offset = 0;
     char rights[8] = {};
     int behind = 0;
-    if (std::sscanf(std::string(line).c_str(), "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n", &start, &end, rights,
-                    &offset, &behind) != 4 ||
+    if (std::sscanf(std::string(line).c_str(), "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n", &start, &end,
+                    rights, &offset, &behind) != 4 ||
         rights[2] != 'x' || end <= start)
       continue;
     const std::string_view path = line.substr(std::min(static_cast<std::size_t>(behind), line.size()));
