@@ -239,7 +239,7 @@ base::Result<void> Recorder::State::find_all(const Running& to) {
 // A server that starts a thread for each request has none that lives until a sample is due.
 bool Recorder::State::has_short_threads() {
   constexpr std::int64_t kLook_ns = 100'000'000;
-  constexpr std::uint64_t kFew = 3;
+  constexpr std::uint64_t kFew = 1;
   for (const std::int64_t until = now_ns() + kLook_ns; now_ns() < until && sampler.short_lives() <= kFew;) {
     ::poll(nullptr, 0, 5);
     (void)events.drain(sampler);

@@ -325,22 +325,25 @@ std::uint32_t Sampler::python_frame(const PythonCode& code, std::uint32_t line) 
   return frame_count_++;
 }
 
+void Sampler::find_python(Process& process, std::uint32_t pid, std::int64_t now_ns) {
+  if (process.python || now_ns < process.look_again_ns) return;
+  process.look_again_ns = now_ns + 200'000'000;  // it may not have begun
+  std::string why;
+  process.python = Python::find(process.space, pid, why);
+  const auto note = [](std::vector<std::string>& list, const std::string& text) {
+    if (list.size() < 16 && std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
+  };
+  if (!why.empty()) {
+    note(python_unread_, why);
+    process.look_again_ns = INT64_MAX;
+  }
+  if (process.python) note(python_versions_, process.python->version());
+}
+
 void Sampler::read_python(Process& process, std::uint32_t pid, Thread& thread, std::uint32_t tid, std::int64_t now_ns) {
   python_.clear();
   unread_ = false;
-  if (!process.python && now_ns >= process.look_again_ns) {
-    process.look_again_ns = now_ns + 200'000'000;  // it may not have begun
-    std::string why;
-    process.python = Python::find(process.space, pid, why);
-    const auto note = [](std::vector<std::string>& list, const std::string& text) {
-      if (list.size() < 16 && std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
-    };
-    if (!why.empty()) {
-      note(python_unread_, why);
-      process.look_again_ns = INT64_MAX;
-    }
-    if (process.python) note(python_versions_, process.python->version());
-  }
+  find_python(process, pid, now_ns);
   if (!process.python) return;
   number_of(thread, tid);
   unread_ = process.python->frames(thread.own_tid, python_) == Python::Reading::kTorn;
@@ -407,6 +410,7 @@ void Sampler::sample(const Sample& sample) {
   if (in_time) {
     read_python(owner, sample.pid, of, sample.tid, now);
   } else {
+    find_python(owner, sample.pid, now);
     python_.clear();
     unread_ = owner.python != nullptr;
   }

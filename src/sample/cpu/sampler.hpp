@@ -117,6 +117,8 @@ class Sampler final : public Sink {
   std::uint32_t native_frame(const Place& place);
   std::uint32_t below(std::uint32_t parent, std::uint32_t frame);
   std::uint32_t python_frame(const PythonCode& code, std::uint32_t line);
+  /// Looks whether the process is a Python, now and then.
+  void find_python(Process& process, std::uint32_t pid, std::int64_t now_ns);
   /// Reads the Python frames of a thread into `python_`, where there are any.
   void read_python(Process& process, std::uint32_t pid, Thread& thread, std::uint32_t tid, std::int64_t now_ns);
   /// The stack's number, of the chains in `unwound_` and `python_`.
