@@ -150,10 +150,6 @@ void Sampler::found(std::uint32_t pid, std::uint32_t parent_pid, std::string_vie
   if (owner.name.empty()) owner.name = name;
 }
 
-void Sampler::found_thread(const Task& task, std::string_view name) {
-  thread(task.pid, task.tid).name = name;
-}
-
 void Sampler::window_begins(std::int64_t at_ns, const std::function<bool(const Task&)>& asleep) {
   begun_ns_ = from_ns_ = at_ns;
   for (auto& [tid, known] : threads_)

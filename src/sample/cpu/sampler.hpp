@@ -50,7 +50,7 @@ class Sampler final : public Sink {
   [[nodiscard]] std::uint64_t short_lives() const { return short_lives_; }
   [[nodiscard]] bool knows(std::uint32_t tid) const { return threads_.contains(tid); }
   void found(std::uint32_t pid, std::uint32_t parent_pid, std::string_view name);
-  void found_thread(const Task& task, std::string_view name);
+  void found_thread(const Task& task, std::string_view name) { thread(task.pid, task.tid).name = name; }
   /// From then on; `asleep` asks which threads wait, where their switches will tell when they go on.
   void window_begins(std::int64_t at_ns, const std::function<bool(const Task&)>& asleep);
   /// Asks for the system call of waits that nothing told, while they last.
