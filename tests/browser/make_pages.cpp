@@ -196,7 +196,7 @@ int main(int argc, char** argv) {
   auto exporter = report::find_exporter(argv[3]);
   if (!exporter) return 64;
   model::Session big = big_session(static_cast<std::uint32_t>(std::strtoul(argv[2], nullptr, 10)));
-  bool ok = write(folder + "/big." + std::string((*exporter)->extension()), **exporter, big_report(), &big);
+  bool ok = write(folder + "/big." + std::string((*exporter)->extension), **exporter, big_report(), &big);
   if (std::string(argv[3]) == "html") {
     model::Session hostile = big_session(64);
     hostile.cpu.interval_ns = 1000;
