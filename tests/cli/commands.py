@@ -430,7 +430,7 @@ class Words(InAFolder):
         for words in (["-p", "1"], ["--pid", "1"], ["--pid=1"]):
             done = self.tool("profile", *words)
             self.assertEqual(done.returncode, 64)
-            self.assertIn("start it under rangescope profile", done.stderr)
+            self.assertIn("Of a process that runs already: rangescope attach PID", done.stderr)
 
     def test_what_is_required_is_shown_as_it_is_written(self):
         for command, line in (("compare", "rangescope compare [options] sides"), ("query", "rangescope query [options] input sql"),

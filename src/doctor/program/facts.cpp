@@ -131,7 +131,7 @@ class Gatherer {
       if (loss.kind == "gpu_partial" || loss.kind == "dropped_gpu_records" || loss.kind == "cupti_failed" ||
           loss.kind == "gpu_stream_not_closed" || loss.kind == "unfinished_gpu_work")
         facts_.gpu_lost += (facts_.gpu_lost.empty() ? "" : "; ") + loss.detail;
-      if (loss.kind == "no_capture_file" || loss.kind == "musl_program") facts_.unrecorded = loss.detail;
+      if (loss.kind == "no_capture_file") facts_.unrecorded = loss.detail;
       if (loss.kind == "gpu_stream_not_closed") not_closed_ = true;
       if (loss.kind == "pop_without_push") facts_.unbalanced_pops = loss.count;
     }
