@@ -27,6 +27,7 @@ work=$dir/download
 rm -rf "$work" "$dir/root" "$dir/bin" "$dir/.stamp"
 mkdir -p "$work"/{lists/partial,cache/archives/partial} "$dir/root" "$dir/bin"
 trap 'rm -rf "$work"' EXIT
+: >"$work/status"  # what is installed here may be newer than all of this source
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 option='[arch=amd64]'
 [[ -f $keyring ]] && option="[arch=amd64 signed-by=$keyring]"
@@ -36,6 +37,7 @@ cat >"$work/apt.conf" <<EOF
 Dir::Etc::sourcelist "$work/sources.list";
 Dir::Etc::sourceparts "-";
 Dir::State::lists "$work/lists";
+Dir::State::status "$work/status";
 Dir::Cache "$work/cache";
 APT::Sandbox::User "root";
 Acquire::Retries "3";
