@@ -20,6 +20,7 @@
 #include "sample/cpu/python.hpp"
 #include "sample/cpu/real_time.hpp"
 #include "sample/cpu/sampler.hpp"
+#include "wire/cpython.hpp"
 
 namespace rangescope {
 namespace {
@@ -172,31 +173,36 @@ std::size_t resident_bytes() {
 /// A library with the symbols of Python 3.11, and structures of this process in which this thread is one of its own.
 class HostilePython : public testing::Test {
  protected:
-  void SetUp() override {
-    void* library = ::dlopen(HOSTILE_PYTHON, RTLD_NOW);
+  void SetUp() override { find(HOSTILE_PYTHON11); }
+  void find(const char* path) {
+    void* library = ::dlopen(path, RTLD_NOW);
     ASSERT_NE(library, nullptr) << ::dlerror();
     runtime = static_cast<char*>(::dlsym(library, "_PyRuntime"));
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {
       unsigned long start = 0, end = 0, offset = 0;
       char rights[8];
-      if (line.find(HOSTILE_PYTHON) == std::string::npos ||
+      if (line.find(path) == std::string::npos ||
           std::sscanf(line.c_str(), "%lx-%lx %7s %lx", &start, &end, rights, &offset) != 4)
         continue;
-      space.map({start, end, offset, &modules.find(HOSTILE_PYTHON, static_cast<std::uint32_t>(::getpid()))});
+      space.map({start, end, offset, &modules.find(path, static_cast<std::uint32_t>(::getpid()))});
     }
-    if (modules.find(HOSTILE_PYTHON, 0).tables() == nullptr) GTEST_SKIP() << "built without libdw";
-    point(runtime + 40, interpreter);
+    if (modules.find(path, 0).tables() == nullptr) GTEST_SKIP() << "built without libdw";
+    link();
     point(interpreter + 16, state);
     point(state + 16, interpreter);
     point(state + 160, reinterpret_cast<void*>(static_cast<std::uintptr_t>(::gettid())));
-    point(state + 56, through);
-    point(through + 8, frame);
     point(frame + 32, code);
     point(code + 8, ::dlsym(library, "PyCode_Type"));
     std::string why;
     python = cpu::Python::find(space, static_cast<std::uint32_t>(::getpid()), why);
     ASSERT_NE(python, nullptr) << why;
+  }
+  /// What versions do not have alike.
+  virtual void link() {
+    point(runtime + 40, interpreter);
+    point(state + 56, through);
+    point(through + 8, frame);
   }
   static void point(char* at, const void* to) { std::memcpy(at, &to, sizeof to); }
   /// A text of Python's, of ASCII.
@@ -254,6 +260,39 @@ TEST_F(HostilePython, CodeThatChangesTakesNoMemory) {
     ASSERT_TRUE(frames());
   }
   EXPECT_LT(resident_bytes() - std::min(before, resident_bytes()), 24u << 20);  // of 60 MB
+}
+
+/// One of Python 3.13, which publishes where its fields are: where 3.11 has them, but for `name`.
+class PublishedPython : public HostilePython {
+ protected:
+  void SetUp() override {}
+  void link() override {
+    const std::uint64_t numbers[wire::cpython::kNumbers] = {2048, 0,   16,   8,  16, 152, 160, 56, 0,  48,  32, 69,
+                                                            0,    112, name, 72, 8,  16,  32,  48, 56, 136, 184};
+    std::memcpy(runtime, "xdebugpy", 8);
+    for (std::size_t i = 0; i < wire::cpython::kNumbers; ++i)
+      if (wire::cpython::kPublished[0][i] != 0)
+        std::memcpy(runtime + wire::cpython::kPublished[0][i], &numbers[i], sizeof numbers[i]);
+    point(runtime + 2048, interpreter);
+    point(state + 56, frame);
+  }
+  std::uint64_t name = 128;
+};
+
+TEST_F(PublishedPython, PlacesFarFromAnObjectsBeginAreNotBelieved) {
+  const auto text_of_name = text(7);
+  std::vector<std::uint64_t> large((2 << 20) / sizeof(std::uint64_t));
+  for (const std::uint64_t place : {std::uint64_t{128}, std::uint64_t{1} << 20}) {
+    name = place;
+    find(HOSTILE_PYTHON13);
+    if (IsSkipped()) return;
+    char* object = reinterpret_cast<char*>(large.data());
+    std::memcpy(object, code, 128);
+    point(object + 112, text_of_name.data());
+    point(object + place, text_of_name.data());
+    point(frame + 32, object);
+    EXPECT_EQ(frames(), place == 128) << place;
+  }
 }
 
 TEST(Limits, CodeAtEverNewPlacesIsForgotten) {

@@ -24,6 +24,7 @@ constexpr std::int64_t kMostTime_ns = 10'000'000, kRestTimes = 20;
 /// A thread that is none of Python's now may be one later.
 constexpr std::int64_t kLookAgain_ns = 50'000'000;
 /// What is kept between samples: it is read again when it was forgotten.
+constexpr std::size_t kMostObject = 208;  // of a code object; who publishes other places is not believed
 constexpr std::size_t kMostCodeBytes = 16 << 20, kMostKnownThreads = 64 << 10;
 constexpr std::uint8_t kOwnedByGenerator = 1, kOwnedByInterpreter = 3;  // or more: the loop's own frame, of no function
 constexpr std::uint64_t kGlibcThreadNumber = 0x2d0;  // struct pthread.tid, glibc 2.10 to 2.41 on x86-64
@@ -240,20 +241,22 @@ bool Python::text(std::uint64_t address, std::size_t most, std::string& out) {
 void Python::read_codes() {
   object_bytes_ = std::max({fields_.type, fields_.file, fields_.name, fields_.line}) + 8;
   addresses_.clear();
+  if (object_bytes_ > kMostObject) return;
   for (const Step& step : steps_)
     if (!step.shim && step.code != 0 && (step.code & 7) == 0) addresses_.push_back(step.code);
   std::sort(addresses_.begin(), addresses_.end());
   addresses_.erase(std::unique(addresses_.begin(), addresses_.end()), addresses_.end());
   static_assert(kMostFrames <= IOV_MAX);
-  std::vector<iovec> remote;
-  for (const std::uint64_t address : addresses_) remote.push_back({reinterpret_cast<void*>(address), object_bytes_});
+  remote_.clear();
+  for (const std::uint64_t address : addresses_) remote_.push_back({reinterpret_cast<void*>(address), object_bytes_});
   objects_.resize(addresses_.size() * object_bytes_);
-  for (std::size_t at = 0; at < addresses_.size(); ++at) {
-    char* into = objects_.data() + at * object_bytes_;
-    at += read(std::span(remote).subspan(at), into, (addresses_.size() - at) * object_bytes_) / object_bytes_;
-    if (at == addresses_.size()) break;
-    remote.erase(remote.begin() + static_cast<std::ptrdiff_t>(at));  // nothing is mapped there
-    addresses_.erase(addresses_.begin() + static_cast<std::ptrdiff_t>(at--));
+  for (std::size_t had = 0; had < addresses_.size();) {
+    const std::span<const iovec> rest = std::span(remote_).subspan(had);
+    had += read(rest, objects_.data() + had * object_bytes_, rest.size() * object_bytes_) / object_bytes_;
+    if (had == addresses_.size()) break;
+    const auto unmapped = static_cast<std::ptrdiff_t>(had);
+    remote_.erase(remote_.begin() + unmapped);
+    addresses_.erase(addresses_.begin() + unmapped);
   }
 }
 

@@ -110,6 +110,7 @@ class Python {
   std::unordered_map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> code_texts_;
   std::size_t code_bytes_ = 0;
   std::vector<std::uint64_t> addresses_;  ///< of code objects that were read, in order
+  std::vector<iovec> remote_;             ///< the same, to be read
   std::vector<char> objects_;             ///< their first bytes, so many of each:
   std::size_t object_bytes_ = 0;
   std::size_t reads_left_ = 0;
