@@ -7,11 +7,10 @@ folder=$(readlink -m "${1:?usage: fetch.sh FOLDER}")
 here=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)
 arch=${2:-$(dpkg --print-architecture)}
 triple=$(dpkg-architecture -a"$arch" -qDEB_HOST_MULTIARCH 2>/dev/null)
-native=$([[ $arch == "$(dpkg --print-architecture)" ]] && echo yes || echo no)
 cc=gcc cross=()
-if [[ $native == no ]]; then
+if [[ $arch != "$(dpkg --print-architecture)" ]]; then
   cc=$triple-gcc
-  cross=("-DCMAKE_TOOLCHAIN_FILE=$here/../cmake/$arch.cmake")
+  cross=("-DCMAKE_TOOLCHAIN_FILE=$here/../cmake/$arch.cmake" "-DRANGESCOPE_PORTABLE=$folder")
 fi
 die() { printf 'fetch: error: %s\n  hint: %s\n' "$1" "$2" >&2; exit 69; }
 
@@ -42,7 +41,7 @@ done
 # Debian's archive of libarchive brings libxml2 and ICU along: its tar alone is needed.
 off=(); for part in NETTLE OPENSSL MBEDTLS LIBB2 LZ4 LZO LZMA ZSTD ZLIB BZip2 LIBXML2 EXPAT PCREPOSIX LIBGCC CNG TAR CPIO CAT XATTR ACL ICONV TEST; do
   off+=("-DENABLE_$part=OFF"); done
-cmake -S "$folder/libarchive-3.6.2" -B "$folder/libarchive" -G Ninja "${cross[@]}" -DRANGESCOPE_PORTABLE="$folder" -DCMAKE_BUILD_TYPE=Release -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
+cmake -S "$folder/libarchive-3.6.2" -B "$folder/libarchive" -G Ninja "${cross[@]}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
   -DBUILD_SHARED_LIBS=OFF -DCMAKE_C_FLAGS="-ffile-prefix-map=$folder=portable -Wno-error" "${off[@]}" >"$folder/libarchive.log" 2>&1 &&
   cmake --build "$folder/libarchive" --target archive_static >>"$folder/libarchive.log" 2>&1 ||
   die "libarchive was not built" "The whole log is in $folder/libarchive.log"

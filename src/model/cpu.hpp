@@ -71,7 +71,6 @@ struct CpuCounter {
   double period = 1;   ///< events of a record
   double weight = 1;   ///< what a record stands for: all that was counted in the run by the records there are
   double running = 1;  ///< share of the time that it was counted in; less where events took turns. 0: unknown
-  [[nodiscard]] bool exact() const { return period == 1 && weight == 1 && running == 1; }
 };
 
 struct CpuCount {

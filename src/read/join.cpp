@@ -99,6 +99,10 @@ class Appender {
     for (T& item : from) place(item);
     move(from, to);
   }
+  template <auto... Member>
+  void append() {
+    (append(from_.*Member, to_.*Member), ...);
+  }
 
   /// Where a process of `from_` stands in `to_`, else behind all. Files of one recording (nsys starts and stops) have
   /// one process of that number and name, at different times.
@@ -179,10 +183,7 @@ class Appender {
       threads_.push_back(static_cast<std::uint32_t>(known - to_.threads.begin()));
       if (known == to_.threads.end()) to_.threads.push_back({thread.process, thread.tid, text(thread.name)});
     }
-    append(from_.devices, to_.devices);
-    append(from_.streams, to_.streams);
-    append(from_.categories, to_.categories);
-    append(from_.resources, to_.resources);
+    append<&Session::devices, &Session::streams, &Session::categories, &Session::resources>();
   }
 
   void work() {
@@ -192,26 +193,15 @@ class Appender {
     nodes_ = count(to_.graph_nodes);
     paths_ = count(to_.captured_paths);
     names_ = count(to_.kernel_names);
-    append(from_.attributes, to_.attributes);
-    append(from_.projections, to_.projections);
-    append(from_.payload_fields, to_.payload_fields);
-    append(from_.unlisted, to_.unlisted);
-    append(from_.unlisted_inside, to_.unlisted_inside);
-    append(from_.open_spans, to_.open_spans);
-    append(from_.ranges, to_.ranges);
-    append(from_.marks, to_.marks);
-    append(from_.launches, to_.launches);
-    append(from_.kernel_names, to_.kernel_names);
+    append<&Session::attributes, &Session::projections, &Session::payload_fields,
+           &Session::unlisted, &Session::unlisted_inside, &Session::open_spans, &Session::ranges,
+           &Session::marks, &Session::launches, &Session::kernel_names>();
     shapes();
     for (auto& path : from_.captured_paths)
       for (model::OpenRange& range : path) place(range);
     move(from_.captured_paths, to_.captured_paths);
-    append(from_.graph_nodes, to_.graph_nodes);
-    append(from_.kernels, to_.kernels);
-    append(from_.copies, to_.copies);
-    append(from_.memsets, to_.memsets);
-    append(from_.synchronizations, to_.synchronizations);
-    append(from_.graph_launches, to_.graph_launches);
+    append<&Session::graph_nodes, &Session::kernels, &Session::copies, &Session::memsets,
+           &Session::synchronizations, &Session::graph_launches>();
     to_.unrecorded.kernels |= from_.unrecorded.kernels;
     to_.unrecorded.copies |= from_.unrecorded.copies;
     to_.unrecorded.calls |= from_.unrecorded.calls;

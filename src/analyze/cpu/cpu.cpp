@@ -534,7 +534,7 @@ class CpuSums {
   void counters(const std::vector<std::int64_t>& records, CpuWork& work) const {
     for (std::size_t c = 0; c < records.size(); ++c) {
       const model::CpuCounter& counter = cpu_.counters[c];
-      const double weight = counter.exact() ? 1 : counter.weight, more = std::max(0.0, weight - 1);
+      const double weight = counter.weight, more = std::max(0.0, weight - 1);
       if (records[c] == 0 && (more > kHardlyAnyLost || counter.running < 1)) continue;
       const auto count = static_cast<double>(records[c]);
       work.counters.push_back({std::string(session_.strings.view(counter.name)), records[c], count * weight,

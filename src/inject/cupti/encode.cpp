@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "inject/hash.hpp"
+
 namespace rangescope::inject::cupti {
 
 namespace gpu = wire::gpu;
@@ -174,9 +176,8 @@ std::uint32_t Encoder::module(std::uint32_t around, const char* name, const char
   if (name_bytes + type_bytes > sizeof text) return 0;
   std::memcpy(text, name, name_bytes);
   std::memcpy(text + name_bytes, type, type_bytes);
-  std::uint64_t hash = 14695981039346656037ull ^ (name_bytes * 2 + (function ? 1 : 0));
-  for (std::size_t i = 0; i < name_bytes + type_bytes; ++i)
-    hash = (hash ^ static_cast<unsigned char>(text[i])) * 1099511628211ull;
+  const std::uint64_t hash =
+      fnv1a(text, name_bytes + type_bytes, kFnvSeed ^ (name_bytes * 2 + (function ? 1 : 0)));
   const ModuleKey key{around, {static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32)}};
   std::uint32_t id = modules_.find(key);
   if (id == 0) {

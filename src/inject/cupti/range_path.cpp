@@ -5,18 +5,19 @@
 #include <cstdio>
 #include <cstring>
 
+#include "inject/hash.hpp"
+
 namespace rangescope::inject::cupti {
 namespace {
 
 std::uint64_t hash_bytes(std::uint64_t hash, const char* text, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; ++i) hash = (hash ^ static_cast<unsigned char>(text[i])) * 1099511628211ull;
-  return (hash ^ 0xff) * 1099511628211ull;  // names do not run together
+  return fnv1a("\xff", 1, fnv1a(text, bytes, hash));  // names do not run together
 }
 
 void begin(RangePath& path, std::uint32_t domain, const char* kind) {
   const char* name = domain_name(domain);
   path.domain = {name, std::strlen(name)};
-  path.hash = hash_bytes(hash_bytes(14695981039346656037ull, kind, 1), path.domain.text, path.domain.bytes);
+  path.hash = hash_bytes(hash_bytes(kFnvSeed, kind, 1), path.domain.text, path.domain.bytes);
 }
 
 bool is_whole(const Payload& payload) {

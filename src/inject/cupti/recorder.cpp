@@ -3,18 +3,14 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "inject/hash.hpp"
+
 namespace rangescope::inject::cupti {
 namespace {
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   hash ^= value + 0x9e3779b97f4a7c15ull + (hash << 6) + (hash >> 2);
   return hash * 0xff51afd7ed558ccdull;
-}
-
-std::uint64_t hash_of(const char* text) {
-  std::uint64_t hash = 14695981039346656037ull;
-  for (; *text != '\0'; ++text) hash = (hash ^ static_cast<unsigned char>(*text)) * 1099511628211ull;
-  return hash;
 }
 
 struct Configuration {
@@ -119,7 +115,7 @@ bool Recorder::observe(std::uint32_t cbid, const CUpti_CallbackData& call, CUstr
   const int what = launch_of(cbid, call.functionParams, configuration);
   if (what == 0) return false;
   const char* name = call.symbolName != nullptr ? call.symbolName : "";
-  const std::uint64_t hash = what == 1 ? hash_of(name) : 2;
+  const std::uint64_t hash = what == 1 ? fnv1a(name, std::strlen(name)) : 2;
   bool kept = false;
   lock();
   signature_.kernels = mix(signature_.kernels, hash);
