@@ -121,14 +121,15 @@ bool Modules::Thread::frames(const Interpreter& python, const Functions& functio
     const auto word = [frame](std::uint32_t offset) { return load(frame + offset); };
     const std::uint64_t code = word(fields.code) & ~std::uint64_t{7};  // tagged since 3.14, as locals are
     const std::uint64_t at = word(position);
-    place = (place ^ (fields.instruction != 0 ? at : code + (at & 0xffffffffu))) * 0x9e3779b97f4a7c15ull;
+    const std::uint64_t here = fields.instruction != 0 ? at : code + (at & 0xffffffffu);
+    place = (place ^ here) * 0x9e3779b97f4a7c15ull;
     place ^= place >> 29;
     const std::uint64_t kind = code != 0 ? kind_of(python, functions, code) : kOther;
     if (kind >= kFirstFunction) {
       // One that calls itself, or another of its name, is one call.
       if (depth == 0 || levels[depth - 1].type != kind) {
         if (depth == kMostLevels) return false;
-        levels[depth++] = {code, kind, 0, true, place};
+        levels[depth++] = {code, kind, 0, true, here};  // its own: what it calls may be a loop
         place = 0;
       }
     } else if (kind == kModule) {
