@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -17,8 +16,7 @@
 namespace rangescope::cli {
 namespace {
 
-constexpr std::size_t kMostClients = 16, kMostRequest = 8192;
-constexpr auto kPatience = std::chrono::seconds(10);
+constexpr std::size_t kMostRequest = 8192;
 constexpr std::string_view kPage = "application/openmetrics-text; version=1.0.0; charset=utf-8", kWords = "text/plain";
 
 std::string reply(std::string_view status, std::string_view type, std::string_view body) {
@@ -40,11 +38,6 @@ std::string answer_to(std::string_view request, const std::string& page) {
 
 }  // namespace
 
-MetricsServer::~MetricsServer() {
-  for (const Client& client : clients_) ::close(client.fd);
-  if (fd_ >= 0) ::close(fd_);
-}
-
 base::Result<void> MetricsServer::listen(const std::string& address) {
   const auto colon = address.rfind(':');
   std::string host = colon == std::string::npos ? "127.0.0.1" : address.substr(0, colon);
@@ -61,10 +54,11 @@ base::Result<void> MetricsServer::listen(const std::string& address) {
     return base::fail(base::Code::kUsage, "'" + base::printable(address) + "' is no address in numbers",
                       "--openmetrics", "Write a port (9400), or an address and a port (127.0.0.1:9400)");
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> found(list, ::freeaddrinfo);
-  fd_ = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int fd = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd >= 0) server_.take(fd, "\r\n\r\n", kMostRequest);
   const int on = 1;
-  if (fd_ < 0 || ::setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-      ::bind(fd_, found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd_, kMostClients) != 0)
+  if (fd < 0 || ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      ::bind(fd, found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd, base::Server::kMostClients) != 0)
     return base::fail(base::Code::kIo, std::string("cannot listen there: ") + std::strerror(errno), address,
                       "Name another port");
   return {};
@@ -75,7 +69,7 @@ std::string MetricsServer::url() const {
   socklen_t size = sizeof at;
   std::array<char, NI_MAXHOST> host{};
   std::array<char, NI_MAXSERV> port{};
-  if (::getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &size) != 0 ||
+  if (::getsockname(server_.fd(), reinterpret_cast<sockaddr*>(&at), &size) != 0 ||
       ::getnameinfo(reinterpret_cast<sockaddr*>(&at), size, host.data(), host.size(), port.data(), port.size(),
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0)
     return {};
@@ -83,40 +77,9 @@ std::string MetricsServer::url() const {
   return "http://" + name + ":" + port.data() + "/metrics";
 }
 
-/// False when the client is done with.
-bool MetricsServer::go_on(Client& client, const std::string& page) {
-  std::array<char, 2048> buffer{};
-  while (!client.answered) {
-    const ssize_t got = ::recv(client.fd, buffer.data(), buffer.size(), 0);
-    if (got < 0) return errno == EAGAIN || errno == EINTR;
-    if (got == 0) return false;
-    client.request.append(buffer.data(), static_cast<std::size_t>(got));
-    const auto end = client.request.find("\r\n\r\n");
-    if (end == std::string::npos && client.request.size() <= kMostRequest) continue;
-    client.answered = true;
-    client.answer = end == std::string::npos ? reply("431 Request Header Fields Too Large", kWords, "too long\n")
-                                             : answer_to(client.request, page);
-  }
-  while (!client.answer.empty()) {
-    const ssize_t sent = ::send(client.fd, client.answer.data(), client.answer.size(), MSG_NOSIGNAL);
-    if (sent < 0) return errno == EAGAIN || errno == EINTR;
-    client.answer.erase(0, static_cast<std::size_t>(sent));
-  }
-  ::shutdown(client.fd, SHUT_WR);
-  return false;
-}
-
 void MetricsServer::serve(const std::string& page) {
-  const auto now = std::chrono::steady_clock::now();
-  while (clients_.size() < kMostClients) {
-    const int fd = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) break;
-    clients_.push_back({fd, now + kPatience, {}, {}, false});
-  }
-  std::erase_if(clients_, [&](Client& client) {
-    if (now < client.until && go_on(client, page)) return false;
-    ::close(client.fd);
-    return true;
+  server_.serve([&](std::string_view request, bool whole) {
+    return whole ? answer_to(request, page) : reply("431 Request Header Fields Too Large", kWords, "too long\n");
   });
 }
 
