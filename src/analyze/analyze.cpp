@@ -55,6 +55,9 @@ void describe_run(const Session& session, Report& report) {
     report.run.attached_pid = session.attached->pid;
     report.run.attached_after_ns = static_cast<double>(session.attached->ran_ns);
   }
+  for (const model::Window& window : session.windows)
+    report.run.windows.push_back(
+        {window.number, static_cast<double>(window.after_ns), static_cast<double>(window.length_ns)});
   for (const model::Source& source : session.sources) {
     std::string text = describe(source);
     auto& known = report.run.sources;
@@ -330,6 +333,7 @@ void finish(RunFacts facts, Report& report) {
   if (info.start_unix_ns == 0) info.start_unix_ns = report.run.start_unix_ns;
   info.attached_pid = report.run.attached_pid;
   info.attached_after_ns = report.run.attached_after_ns;
+  info.windows = std::move(report.run.windows);
   info.sources = std::move(report.run.sources);
   report.run = std::move(info);
   report.notes.insert(report.notes.end(), facts.notes.begin(), facts.notes.end());

@@ -474,6 +474,7 @@ Result<Ended> run(const Command& command) {
   const pid_t pid = *spawned;
   out.spawned();
   err.spawned();
+  if (command.started) command.started(pid);
 
   const LeftGroup left(command.leave_group);
   foreground.given_to(pid);

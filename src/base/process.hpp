@@ -53,6 +53,7 @@ struct Command {
   std::string mark;
   std::optional<std::chrono::nanoseconds> timeout;  ///< then SIGTERM, and SIGKILL after `grace`
   std::chrono::nanoseconds grace = std::chrono::seconds(5);
+  std::function<void(pid_t)> started;  ///< called once it runs
   std::chrono::milliseconds tick_every{250};
   std::function<void(std::chrono::nanoseconds elapsed)> tick;  ///< called about every `tick_every` while it runs
   /// Asked after each tick: true ends it as the time limit would.

@@ -37,6 +37,10 @@ class Profile final : public Subcommand {
     app.under("Run").add_duration(
         "--watch-every", [this](std::int64_t ns) { every_ = std::chrono::nanoseconds(ns); }, 100'000'000, kLongest);
     app.under("Run").add_option("--openmetrics", openmetrics_);
+    for (const auto& [name, into] : {std::pair{"--after", &windows_.after}, {"--for", &windows_.length}})
+      app.under("Windows").add_duration(
+          name, [to = into](std::int64_t ns) { *to = std::chrono::nanoseconds(ns); }, 0, kLongest);
+    app.under("Windows").add_flag("--stopped", windows_.stopped);
     bind_native(app, native_);
     bind_sampling(app, sampling_);
     bind_report(app, choice_);
@@ -81,6 +85,7 @@ class Profile final : public Subcommand {
     const profile::Done done = profile::run(config, {.analysis = analysis_,
                                                      .native = native_,
                                                      .sampling = sampling_,
+                                                     .windows = windows_,
                                                      .counters = counters_,
                                                      .arguments = arguments(),
                                                      .talk = talk_of(choice_, to_),
@@ -101,6 +106,7 @@ class Profile final : public Subcommand {
   int to_ = STDERR_FILENO;
   collect::native::Options native_;
   profile::SampleChoice sampling_;
+  profile::WindowChoice windows_;
   collect::native::CounterRequest counters_;
   ReportChoice choice_;
   analyze::Options analysis_;

@@ -41,6 +41,7 @@ class Subcommand {
 
 [[nodiscard]] std::unique_ptr<Subcommand> make_profile();
 [[nodiscard]] std::unique_ptr<Subcommand> make_attach();
+[[nodiscard]] std::unique_ptr<Subcommand> make_ctl();
 [[nodiscard]] std::unique_ptr<Subcommand> make_report();
 /// One whose digests are merged so (rangescope-mpi).
 [[nodiscard]] std::unique_ptr<Subcommand> make_report(profile::MergeRuns merge);

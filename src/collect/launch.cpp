@@ -52,6 +52,7 @@ base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options)
   command.signal_child_only = !tool;
   command.leave_group = !command.own_group && !in_foreground();
   command.forward_signals = true;
+  command.started = options.started;
   command.tick_every = options.tick_every;
   command.tick = options.tick;
   command.enough = options.enough;

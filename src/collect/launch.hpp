@@ -15,7 +15,8 @@ namespace rangescope::collect {
 
 struct LaunchOptions {
   base::Output out, err;
-  bool null_stdin = false;  ///< nothing to read, instead of what we have
+  bool null_stdin = false;             ///< nothing to read, instead of what we have
+  std::function<void(pid_t)> started;  ///< called once it runs
   std::chrono::milliseconds tick_every{250};
   std::function<void(std::chrono::nanoseconds elapsed)> tick;  ///< for a progress line
   std::function<bool()> enough;  ///< asked after each tick: true ends the program, its children too

@@ -317,6 +317,11 @@ struct RunInfo {
   std::optional<int> signal;
   std::optional<std::uint32_t> attached_pid;  ///< a window of this process, which ran already
   double attached_after_ns = 0;               ///< for so long, when the window began
+  struct Window {
+    std::uint32_t number = 0;
+    double after_ns = 0, duration_ns = 0;  ///< since the program's start
+  };
+  std::vector<Window> windows;  ///< what of the program was recorded, where it was not all
   std::string host;
   std::vector<std::string> sources;                ///< "native: rangescope 0.1.0, native-trace 1"
   std::map<std::string, std::string> environment;  ///< allow-listed: cpu, os, gpu, driver, cuda, git commit ...

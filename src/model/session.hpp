@@ -61,6 +61,14 @@ struct Attached {
   std::int64_t ran_ns = 0;  ///< for so long
 };
 
+/// A stretch of the program's life that was recorded, where only some were. Their times lie one behind the other on the
+/// session's clock: nothing of what was between them is in it.
+struct Window {
+  std::uint32_t number = 0;   ///< from 1
+  std::int64_t after_ns = 0;  ///< since the program's start
+  std::int64_t length_ns = 0;
+};
+
 enum class Maker : std::uint8_t { kRangescope, kNsys, kNcu, kOther };
 
 /// Where the data came from; one per input file or capture.
@@ -143,6 +151,7 @@ struct Session {
   Clock clock;
   std::int64_t begin_ns = 0, end_ns = 0;  ///< span of the recording
   std::optional<Attached> attached;
+  std::vector<Window> windows;  ///< none: all of it was recorded
 
   std::vector<Process> processes;
   std::vector<Thread> threads;

@@ -159,7 +159,7 @@ Engine::Conclusion Engine::conclusion(const std::optional<base::Error>& failure,
   }
   if (repeated_) return *repeated_;
   if (program_failed_) {
-    if (captured_.empty() && native_ && !findings_.empty()) base::warn("nothing was captured" + rest);
+    if (captured_.empty() && native_ && (!findings_.empty() || unopened_)) base::warn("nothing was captured" + rest);
     if (!reported && !captured_.empty()) (void)say(reported.error());
     return {exit_code_of(*program_failed_),
             runner_->interrupted()       ? "interrupted"
@@ -210,7 +210,7 @@ Done Engine::conclude(const std::optional<base::Error>& failure) {
   if (native_session_) nothing.report.losses = native_session_->losses;
   // What `rangescope report` makes of this run, and so the same numbers.
   auto made = failure ? base::Result<Analyzed>(tl::make_unexpected(*failure)) : analyzed();
-  if (!failure && !repeated_ && (!runner_->interrupted() || finished_)) {
+  if (!failure && !repeated_ && !unopened_ && (!runner_->interrupted() || finished_)) {
     if (!missing.empty() || captured_.empty() || !made || uncounted ||
         !analyze::unmatched(made->report, args_.analysis.ranges).empty())
       diagnose(missing, made.has_value());

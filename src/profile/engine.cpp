@@ -249,6 +249,7 @@ base::Result<void> Engine::prepare() {
   if (args_.native.extra_env.contains(wire::kOverhead) && !native_)
     return base::fail(base::Code::kUsage, "the budget is that of the native stage, and it is off", "--overhead",
                       "Leave --no-native out.");
+  if (auto good = check_windows(); !good) return good;
   mode_ = config_.text("pipeline.ncu.ncu_cli.replay_mode").value_or("auto");
   auto ranges = ranges_of(config_);
   if (!ranges) return base::fail(std::move(ranges));
@@ -273,6 +274,24 @@ base::Result<void> Engine::prepare() {
                                                               config_.flag("pipeline.native.mpi", false));
   }
   return ncu_ ? prepare_ncu() : plan_counters();
+}
+
+/// What cannot be had in windows, by name.
+base::Result<void> Engine::check_windows() const {
+  if (!args_.windows.any()) return {};
+  const std::pair<bool, const char*> refused[] = {{!native_, "--no-native"},
+                                                  {nsys_, "--nsys"},
+                                                  {ncu_, "--ncu"},
+                                                  {args_.repeat != 1, "--repeat"},
+                                                  {!config_.list("pipeline.native.metrics").empty(), "--metrics"},
+                                                  {!args_.sampling.cpu_counters.empty(), "--cpu-counters"},
+                                                  {args_.native.extra_env.contains(wire::kOverhead), "--overhead"}};
+  for (const auto& [given, option] : refused)
+    if (given)
+      return base::fail(base::Code::kUsage,
+                        std::string("windows hold what the native stage records of one run, without ") + option, option,
+                        "Leave it out, or --after, --for and --stopped");
+  return {};
 }
 
 /// What the installed tool can do; without one a plan that nobody runs is made for the newest version that is known.

@@ -29,6 +29,7 @@
 #include "profile/sampling.hpp"
 #include "profile/settings.hpp"
 #include "profile/tool_run.hpp"
+#include "profile/windows.hpp"
 #include "profile/worker.hpp"
 #include "sample/cpu/target.hpp"
 
@@ -57,6 +58,7 @@ struct Settings {
   analyze::Options analysis;  ///< its ranges and kernels, the configuration says
   collect::native::Options native;
   SampleChoice sampling;
+  WindowChoice windows;
   collect::native::CounterRequest counters;  ///< how; which metrics and ranges, the configuration says
   std::vector<std::string> arguments;        ///< rangescope's own, for the manifest
   Talk talk;
@@ -93,6 +95,7 @@ class Engine {
   // engine.cpp
   [[nodiscard]] base::Result<void> prepare();
   [[nodiscard]] base::Result<collect::Abilities> able(const std::string& tool) const;
+  [[nodiscard]] base::Result<void> check_windows() const;
   [[nodiscard]] base::Result<void> prepare_ncu();
   [[nodiscard]] base::Result<void> plan_counters();
   [[nodiscard]] int print_plans();
@@ -191,6 +194,7 @@ class Engine {
   std::filesystem::path run_;
   std::optional<base::Ended> program_failed_;  ///< the program itself failed, without nsys and ncu
   bool finished_ = false;                      ///< every stage had its turn
+  bool unopened_ = false;                      ///< windows were asked for, and none came
   bool repetition_ = false;                    ///< this is one of several
   Conclusion concluded_;
   std::optional<Conclusion> repeated_;          ///< of the repetition that ended the series

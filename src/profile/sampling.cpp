@@ -105,7 +105,7 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
   sample::cpu::Options options;
   options.folder = captures / wire::cpu::kFolder;
   options.interval_ns = 1'000'000'000 / choice.cpu_hz.value_or(kAutoCpu_hz);
-  if (!choice.cpu_hz) options.short_interval_ns = 1'000'000'000 / kOftenCpu_hz;
+  if (!choice.cpu_hz && !(to != nullptr && to->of_ours)) options.short_interval_ns = 1'000'000'000 / kOftenCpu_hz;
   auto counters = wanted_events(choice);
   if (!counters) return base::fail(std::move(counters));
   options.counters = std::move(*counters);
@@ -118,7 +118,7 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
   std::filesystem::create_directories(base::in_place(options.folder), error);
   auto begun = to != nullptr ? sample::cpu::Recorder::attach(options, *to) : sample::cpu::Recorder::start(options);
   if (begun) return std::optional(std::move(*begun));
-  const bool asked = to != nullptr || choice.cpu_hz || !choice.cpu_counters.empty();
+  const bool asked = (to != nullptr && !to->of_ours) || choice.cpu_hz || !choice.cpu_counters.empty();
   if (!asked) {
     base::detail("the CPU is not sampled: " + begun.error().what);
     if (sample::cpu::leave_refusal(options.folder, begun.error())) return std::optional<sample::cpu::Recorder>();

@@ -87,6 +87,7 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
   collect::native::Options native = args_.native;
   if (look)
     for (const auto& [name, value] : look_settings()) native.extra_env[name] = value;
+  if (args_.windows.any()) native.extra_env[wire::kLight] = "1";
   auto plan = collect::native::plan(native, request);
   if (!plan) return look ? base::Result<void>{} : base::fail(std::move(plan));
   for (const std::string& text : plan->notes) note("native: " + text);
@@ -95,12 +96,27 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
   collect::Plan shown = *plan;
   shown.collector = folder;
   const fs::path captures = request.run_dir / "native";
-  const SampleChoice choice = look ? SampleChoice{.off = true, .cpu_off = true} : args_.sampling;
+  SampleChoice choice = look ? SampleChoice{.off = true, .cpu_off = true} : args_.sampling;
+  std::unique_ptr<Windows> windows;
+  if (args_.windows.any() && !look) {
+    auto begun = Windows::begin(captures, args_.windows, choice);
+    if (!begun) return base::fail(std::move(begun));
+    windows = std::move(*begun);
+    choice.off = choice.cpu_off = true;  // they sample by themselves
+  }
   auto sampling = begin_sampling(choice, captures, counters_.has_value());
   if (!sampling) return base::fail(std::move(sampling));
   auto cpu = begin_cpu(choice, captures);  // the last thing before the program
   if (!cpu) return base::fail(std::move(cpu));
-  auto ran = runner_->run(shown, folder, {}, false);
+  const auto started = [&](pid_t program) { windows->started(program); };
+  auto ran = runner_->run(shown, folder, {}, false, windows ? started : std::function<void(pid_t)>());
+  if (windows) windows->ended();
+  unopened_ = windows && windows->count() == 0;
+  if (ran && unopened_)
+    explanations_.push_back({args_.windows.stopped
+                                 ? std::string("no window was opened: rangescope ctl PID start opens one")
+                                 : "the program ended before its first window began (--after)",
+                             false});
   if (*sampling) (*sampling)->stop();
   if (*cpu) (*cpu)->stop();
   if (!ran) return base::fail(std::move(ran));
@@ -147,8 +163,8 @@ base::Result<void> Engine::read_native(const std::string& folder, const fs::path
     outcome.message =
         "native: no range, " + base::counted(native_session_->cpu.samples.size(), "sample") + " of the CPU";
   if (!look && any) captured_.emplace_back("native");
-  if (!look && !any) explanations_.push_back({outcome.message, whole});
-  if (!look && !any && native_session_ && ranges_.include.empty() && !counters_)
+  if (!look && !any && !unopened_) explanations_.push_back({outcome.message, whole});
+  if (!look && !any && !unopened_ && native_session_ && ranges_.include.empty() && !counters_)
     explanations_.push_back(
         {"no process loaded rangescope's library, and the CPU was not sampled" + not_sampled(*native_session_), false});
   if (!ran.ended.ok()) outcome.message += "; the program ended by " + base::describe(ran.ended);

@@ -51,7 +51,8 @@ class LogTail {
 }  // namespace
 
 base::Result<ToolRun> StageRunner::run(const collect::Plan& plan, const std::string& label,
-                                       const std::filesystem::path& log, bool quiet) {
+                                       const std::filesystem::path& log, bool quiet,
+                                       std::function<void(pid_t)> started) {
   if (auto there = base::still_in_place(run_); !there) return base::fail(std::move(there));
   std::error_code error;
   collect::LaunchOptions options;
@@ -76,6 +77,7 @@ base::Result<ToolRun> StageRunner::run(const collect::Plan& plan, const std::str
 
   std::filesystem::remove(base::in_place(log), error);
   LogTail talk(log);
+  options.started = std::move(started);
   options.tick = [&](std::chrono::nanoseconds) { talk.show(); };
   auto ended = collect::launch(plan, options);
   talk.show();

@@ -31,8 +31,10 @@ class StageRunner {
   explicit StageRunner(std::filesystem::path run) : run_(std::move(run)) {}
 
   /// `log`: a file to which the tool writes its own talk; shown as it grows. `quiet`: its output is kept, not shown.
+  /// `started`: called with the program's id once it runs.
   [[nodiscard]] base::Result<ToolRun> run(const collect::Plan& plan, const std::string& label,
-                                          const std::filesystem::path& log = {}, bool quiet = false);
+                                          const std::filesystem::path& log = {}, bool quiet = false,
+                                          std::function<void(pid_t)> started = {});
 
   /// The program ran already, elsewhere: what later runs print is kept, not shown.
   void ran_before() { ran_ = true; }

@@ -193,15 +193,15 @@ class Appender {
     nodes_ = count(to_.graph_nodes);
     paths_ = count(to_.captured_paths);
     names_ = count(to_.kernel_names);
-    append<&Session::attributes, &Session::projections, &Session::payload_fields,
-           &Session::unlisted, &Session::unlisted_inside, &Session::open_spans, &Session::ranges,
-           &Session::marks, &Session::launches, &Session::kernel_names>();
+    append<&Session::attributes, &Session::projections, &Session::payload_fields, &Session::unlisted,
+           &Session::unlisted_inside, &Session::open_spans, &Session::ranges, &Session::marks, &Session::launches,
+           &Session::kernel_names>();
     shapes();
     for (auto& path : from_.captured_paths)
       for (model::OpenRange& range : path) place(range);
     move(from_.captured_paths, to_.captured_paths);
-    append<&Session::graph_nodes, &Session::kernels, &Session::copies, &Session::memsets,
-           &Session::synchronizations, &Session::graph_launches>();
+    append<&Session::graph_nodes, &Session::kernels, &Session::copies, &Session::memsets, &Session::synchronizations,
+           &Session::graph_launches>();
     to_.unrecorded.kernels |= from_.unrecorded.kernels;
     to_.unrecorded.copies |= from_.unrecorded.copies;
     to_.unrecorded.calls |= from_.unrecorded.calls;
@@ -471,7 +471,7 @@ void bring_home(Session& s, std::size_t first) {
 }  // namespace
 
 bool has_timeline(const Session& s) {
-  return !s.ranges.empty() || !s.launches.empty() || !s.kernels.empty() || !s.marks.empty();
+  return !s.ranges.empty() || !s.launches.empty() || !s.kernels.empty() || !s.marks.empty() || !s.windows.empty();
 }
 
 Session join(std::vector<Session> sessions) {

@@ -10,6 +10,7 @@
 //
 //   attached_pid 4711
 //   ran_ns 7200000000000                it had run for so long when the window began
+//   window 2                            of a program that we started: the window's number (wire/control.hpp)
 #pragma once
 
 #include <cinttypes>
@@ -26,6 +27,7 @@ struct Launched {
   std::int64_t start_unix_ns = 0, start_ns = 0, end_ns = 0;  ///< end 0: it runs
   std::uint32_t attached_pid = 0;                            ///< 0: it was started by us
   std::int64_t ran_ns = 0;
+  std::uint32_t window = 0;
 };
 
 inline std::string text_of(const Launched& launched) {
@@ -36,6 +38,7 @@ inline std::string text_of(const Launched& launched) {
   if (launched.attached_pid > 0)
     text +=
         "attached_pid " + std::to_string(launched.attached_pid) + "\nran_ns " + std::to_string(launched.ran_ns) + "\n";
+  if (launched.window > 0) text += "window " + std::to_string(launched.window) + "\n";
   return text;
 }
 
@@ -49,6 +52,8 @@ inline bool read(const std::string& text, Launched& into) {
   constexpr std::int64_t kLatest = std::int64_t{1} << 62;
   if (const auto at = text.find("attached_pid "); at != std::string::npos)
     std::sscanf(text.c_str() + at, "attached_pid %" SCNu32 " ran_ns %" SCNd64, &into.attached_pid, &into.ran_ns);
+  if (const auto at = text.find("\nwindow "); at != std::string::npos)
+    std::sscanf(text.c_str() + at, "\nwindow %" SCNu32, &into.window);
   if (into.ran_ns < 0 || into.ran_ns >= kLatest) into.ran_ns = 0;
   return fields >= 2 && into.start_ns > 0 && into.start_ns < kLatest && into.end_ns < kLatest &&
          (into.end_ns == 0 || into.end_ns >= into.start_ns) && into.start_unix_ns > 0;

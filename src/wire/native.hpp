@@ -60,6 +60,7 @@ enum class Drop : std::uint32_t {
   kFiltered = 15,        ///< in children of a fork, whose seccomp filter might kill for making a file
   kNamespace = 16,       ///< namespaces of the linker (dlmopen) that have no room for the library: not events
   kThinned = 17,         ///< pushes and marks left out by rule, so that the capture spans the whole run
+  kOpenBefore = 18,      ///< ends of ranges that were open when the window began: not events
 };
 inline constexpr std::uint32_t kDropReasons = 32;
 
@@ -73,18 +74,18 @@ struct FileHeader {
   std::uint16_t major, minor;
   std::uint32_t header_bytes;  ///< chunks begin here: 4096
   std::uint32_t pid, parent_pid;
-  std::int64_t monotonic_ns;        ///< when the file was made
-  std::int64_t realtime_ns;         ///< the same moment, UTC nanoseconds since 1970
-  std::int64_t end_ns;              ///< when the process ended in an orderly way; 0: it did not, or still runs
-  std::uint64_t first_range_id;     ///< start/end ids below it were given out before fork, by the parent
-  std::uint64_t rank_plus_1;        ///< rank in a parallel job, as the environment said, plus 1; 0: it said none
-  std::uint64_t used_bytes;         ///< chunks end before it, the rest is a hole; 0: they end where the file does
-  std::uint64_t local_rank_plus_1;  ///< on its host
-  std::uint64_t world_size;         ///< ranks of the job; 0: unknown
-  std::uint64_t range_own_ps;       ///< what an empty range takes to record, inside it, in picoseconds; 0: unknown
-  std::uint64_t range_pair_ps;      ///< and in all, from before its push to after its pop
-  std::uint64_t flags;              ///< kLight, kWindows
-  std::uint64_t reserved;
+  std::int64_t monotonic_ns;            ///< when the file was made
+  std::int64_t realtime_ns;             ///< the same moment, UTC nanoseconds since 1970
+  std::int64_t end_ns;                  ///< when the process ended in an orderly way; 0: it did not, or still runs
+  std::uint64_t first_range_id;         ///< start/end ids below it were given out before the fork or window
+  std::uint64_t rank_plus_1;            ///< rank in a parallel job, as the environment said, plus 1; 0: it said none
+  std::uint64_t used_bytes;             ///< chunks end before it, the rest is a hole; 0: they end where the file does
+  std::uint64_t local_rank_plus_1;      ///< on its host
+  std::uint64_t world_size;             ///< ranks of the job; 0: unknown
+  std::uint64_t range_own_ps;           ///< what an empty range takes to record, inside it, in picoseconds; 0: unknown
+  std::uint64_t range_pair_ps;          ///< and in all, from before its push to after its pop
+  std::uint64_t flags;                  ///< kLight, kWindows
+  std::uint64_t window;                 ///< number of the window (wire/control.hpp) that it holds; 0: the whole run
   std::uint64_t dropped[kDropReasons];  ///< live counts by Drop
   std::uint32_t exe_bytes;
   std::uint32_t tool_bytes;
@@ -136,6 +137,7 @@ inline constexpr std::uint8_t kHasScope = 1;    ///< Scope; absent: default doma
 inline constexpr std::uint8_t kHasColor = 2;    ///< std::uint32_t ARGB, 4 bytes of zero
 inline constexpr std::uint8_t kHasPayload = 4;  ///< std::uint32_t NVTX payload type, 4 bytes of zero, 8 bytes of value
 inline constexpr std::uint8_t kRegistered = 8;  ///< the name was a registered string
+inline constexpr std::uint8_t kBefore = 16;     ///< kPush: the range began before the window did
 /// RecordHeader::flags of kString: the name was longer.
 inline constexpr std::uint8_t kCut = 1;
 

@@ -413,7 +413,7 @@ class Words(InAFolder):
 
     def test_twelve_commands_with_all_their_help(self):
         words = re.findall(r"(?m)^  (\w+) ", self.tool("help").stdout.split("Commands:")[1].split("Begin with")[0])
-        self.assertEqual(words, ["profile", "attach", "report", "compare", "gate", "query", "export", "runs", "config", "ncu", "metrics", "doctor", "mcp", "help"])
+        self.assertEqual(words, ["profile", "attach", "ctl", "report", "compare", "gate", "query", "export", "runs", "config", "ncu", "metrics", "doctor", "mcp", "help"])
         for word in words:
             self.assertEqual(self.tool(word, "--help-all").returncode, 0, word)
             self.assertIn("--help-all", self.tool(word, "--help").stdout)

@@ -18,6 +18,8 @@ using model::Session;
 /// What names the parts of this program: by the libraries and languages that its samples show.
 std::string advice(const Session& session) {
   if (session.attached) {
+    if (!session.windows.empty())
+      return "no ranges in the recorded windows: the program is one region, and every number is of the windows alone";
     const auto older = std::count_if(session.processes.begin(), session.processes.end(),
                                      [&](const model::Process& one) { return one.start_ns <= session.begin_ns; });
     return fmt::format(

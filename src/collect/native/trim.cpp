@@ -5,12 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
 
 #include "base/fs.hpp"
 #include "base/held_folder.hpp"
+#include "wire/control.hpp"
 #include "wire/native.hpp"
 
 namespace rangescope::collect::native {
@@ -48,9 +50,12 @@ bool trim(const fs::path& path) {
 
 std::size_t trim_captures(const fs::path& folder) {
   std::size_t running = 0;
-  std::error_code error;
+  std::error_code error, ignored;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    if (entry->path().extension() == wire::native::kSuffix) running += trim(entry->path()) ? 1 : 0;
+    if (entry->path().extension() == wire::native::kSuffix)
+      running += trim(entry->path()) ? 1 : 0;
+    else if (entry->path().filename().string().starts_with(wire::control::kWindow) && !entry->is_symlink(ignored))
+      running = std::max(running, trim_captures(entry->path()));  // the same processes
   return running;
 }
 

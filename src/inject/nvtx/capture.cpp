@@ -23,6 +23,7 @@
 #include <utility>
 
 #include "inject/nvtx/arena.hpp"
+#include "inject/nvtx/control.hpp"
 #include "inject/nvtx/process.hpp"
 #include "inject/nvtx/quiet.hpp"
 #include "wire/clock.hpp"
@@ -63,7 +64,9 @@ std::atomic<std::int64_t> ahead_ns{0};  // of the machine's clock
 }  // namespace
 
 struct CaptureFile {
-  native::FileHeader* header;
+  native::FileHeader* header = nullptr;
+  std::uint32_t window = 0;
+  bool again = false;      // its place was that of another
   std::uint64_t room = 0;  // a sparse file of so many bytes, mapped as it is used; 0: each chunk is reserved by its own
   std::atomic<std::uint64_t> next{native::kPage};  // where the next chunk begins
   std::atomic<std::uint64_t> refused_until{0};     // after a failure, try again when this many drops were counted
@@ -171,7 +174,7 @@ bool is_newly_filtered() {
   return first_filter.load(std::memory_order_relaxed) == 0 && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0;
 }
 
-void fill(native::FileHeader& header) {
+void fill(native::FileHeader& header, std::uint32_t window) {
   memcpy(header.magic, native::kMagic, sizeof header.magic);
   header.major = native::kMajor;
   header.minor = native::kMinor;
@@ -182,7 +185,8 @@ void fill(native::FileHeader& header) {
   clock_gettime(CLOCK_REALTIME, &wall);
   header.monotonic_ns = now_ns();
   header.realtime_ns = std::int64_t{wall.tv_sec} * 1000000000 + wall.tv_nsec;
-  header.first_range_id = process.first_range_id.load(std::memory_order_relaxed);
+  header.first_range_id = (window != 0 ? next_range_id : process.first_range_id).load(std::memory_order_relaxed);
+  header.window = window;
   header.used_bytes = native::kPage;
   const Settings& said = *settings.load(std::memory_order_acquire);
   header.rank_plus_1 = said.rank_plus_1;
@@ -237,23 +241,30 @@ void leave_reason(const char* folder, int error) {
 }
 
 // Null with its errno when it cannot be had.
-CaptureFile* make_file(const char* folder, int& error) {
-  void* memory = arena_allocate(sizeof(CaptureFile));
+CaptureFile* make_file(const char* folder, std::uint32_t window, int& error) {
+  // A place of two windows ago: its header is mapped over, since a thread that stood still may yet count there.
+  CaptureFile* const spare = process.spare.exchange(nullptr);
+  void* const over = spare != nullptr ? spare->header : nullptr;
+  void* const memory = spare != nullptr ? spare : arena_allocate(sizeof(CaptureFile));
   if (memory == nullptr) {
     error = ENOMEM;
     return nullptr;
   }
   auto* made = new (memory) CaptureFile;
+  made->window = window;
+  made->header = static_cast<native::FileHeader*>(over);
+  made->again = over != nullptr;
   const int file = create_file(*made, folder);
   if (file < 0) {
     error = errno;
+    if (over != nullptr) process.spare.store(made);
     return nullptr;
   }
   made->room = make_room(file);
   error = made->room != 0 ? 0 : reserve(file, 0, native::kPage);
   void* at = MAP_FAILED;
   if (error == 0) {
-    at = mmap(nullptr, native::kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    at = mmap(over, native::kPage, PROT_READ | PROT_WRITE, MAP_SHARED | (over != nullptr ? MAP_FIXED : 0), file, 0);
     if (at == MAP_FAILED) error = errno;
   }
   if (at != MAP_FAILED && made->room != 0 && populate(at, native::kPage) != 0) {
@@ -261,17 +272,19 @@ CaptureFile* make_file(const char* folder, int& error) {
     made->room = 0;  // Linux before 5.14
     if (error == 0 && ftruncate(file, 0) != 0) error = errno;
     if (error == 0) error = reserve(file, 0, native::kPage);
-    if (error != 0) munmap(std::exchange(at, MAP_FAILED), native::kPage);
+    if (error != 0 && over == nullptr) munmap(at, native::kPage);
+    if (error != 0) at = MAP_FAILED;
   }
   close(file);
   if (at == MAP_FAILED) {
     unlink(made->path);
+    if (over != nullptr) process.spare.store(made);
     return nullptr;
   }
   made->header = static_cast<native::FileHeader*>(at);
-  fill(*made->header);
+  fill(*made->header, window);
   for (std::uint32_t i = 0; i < native::kDropReasons; ++i)
-    bump(*made->header, i, process.early[i].load(std::memory_order_relaxed));
+    bump(*made->header, i, process.early[i].exchange(0, std::memory_order_relaxed));
   return made;
 }
 
@@ -331,7 +344,7 @@ bool capture_prepare() {
   if (used + length >= sizeof made->folder) return refuse("RANGESCOPE_DIR is too long", folder);
   memcpy(made->folder + used, folder, length + 1);
   if (getauxval(AT_SECURE) != 0) {  // set-user-id and the like: a file of another user, wherever the caller says
-    if (!process.no_file.exchange(true)) {
+    if (process.no_file.exchange(1) == 0) {
       const auto user = syscall(SYS_setfsuid, getuid()), group = syscall(SYS_setfsgid, getgid());
       leave_reason(made->folder, EPERM);
       syscall(SYS_setfsuid, user);
@@ -358,41 +371,58 @@ bool capture_prepare() {
   return true;
 }
 
-CaptureFile* capture_file() {
+const char* capture_folder() {
+  return settings.load(std::memory_order_acquire)->folder;
+}
+
+/// Null where it cannot be had, and for a window that is over.
+CaptureFile* capture_file(std::uint32_t window) {
   CaptureFile* known = process.file.load(std::memory_order_acquire);
-  if (known != nullptr || process.no_file.load(std::memory_order_acquire)) return known;
+  if (known != nullptr && known->window == window) return known;
+  if (process.no_file.load(std::memory_order_acquire) == std::uint64_t{window} + 1 || window != control::window())
+    return nullptr;
   const Quiet quiet;
   if (ancestor.load(std::memory_order_acquire) != nullptr && is_newly_filtered()) {  // the child of a fork
     process.filtered.store(true, std::memory_order_release);
-    process.no_file.store(true, std::memory_order_release);
+    process.no_file.store(std::uint64_t{window} + 1, std::memory_order_release);
     return nullptr;
   }
   if (ancestor.load(std::memory_order_acquire) != nullptr) clock_prepare();
-  const char* folder = settings.load(std::memory_order_acquire)->folder;
+  char folder[sizeof Settings::folder + 24];
+  const char* const all = settings.load(std::memory_order_acquire)->folder;
+  if (window == 0)
+    snprintf(folder, sizeof folder, "%s", all);
+  else
+    snprintf(folder, sizeof folder, "%s/%s%u", all, wire::control::kWindow, window);
   int error = 0;
-  CaptureFile* made = make_file(folder, error);
+  CaptureFile* made = make_file(folder, window, error);
   if (made == nullptr) {
-    if (!process.no_file.exchange(true)) leave_reason(folder, error);
-    return process.file.load(std::memory_order_acquire);
+    if (process.no_file.exchange(std::uint64_t{window} + 1) != std::uint64_t{window} + 1) leave_reason(folder, error);
+    known = process.file.load(std::memory_order_acquire);
+    return known != nullptr && known->window == window ? known : nullptr;
   }
   if (process.file.compare_exchange_strong(known, made)) {
     ancestor.store(made->header, std::memory_order_release);
+    if (known != nullptr) process.spare.store(process.older.exchange(known));
     return made;
   }
   unlink(made->path);  // another thread was first
-  munmap(made->header, native::kPage);
-  return known;
+  if (made->again)
+    process.spare.store(made);
+  else
+    munmap(made->header, native::kPage);
+  return known != nullptr && known->window == window ? known : nullptr;
 }
 
 bool capture_open() {
-  return capture_file() != nullptr;
+  return control::dormant() || capture_file(control::window()) != nullptr;
 }
 
-native::ChunkHeader* capture_chunk(std::size_t bytes, Drop& why) {
+native::ChunkHeader* capture_chunk(std::uint32_t window, std::size_t bytes, Drop& why) {
   const Quiet quiet;
-  CaptureFile* file_of = capture_file();
+  CaptureFile* file_of = capture_file(window);
   if (file_of == nullptr) {
-    why = Drop::kNoFile;
+    why = window == control::window() ? Drop::kNoFile : kWindowOver;
     return nullptr;
   }
   CaptureFile& state = *file_of;
@@ -441,6 +471,7 @@ void capture_release(native::ChunkHeader* chunk, std::size_t bytes) {
 
 void capture_count(Drop why, std::uint64_t count) {
   const auto index = static_cast<std::uint32_t>(why);
+  if (why == kWindowOver) return;
   CaptureFile* file = process.file.load(std::memory_order_acquire);
   if (file == nullptr) {
     if (process.filtered.load(std::memory_order_relaxed))
@@ -462,8 +493,10 @@ bool capture_header_holds(const void* address) {
   const auto holds = [&](const native::FileHeader* header) {
     return header != nullptr && address >= header && address < header + 1;
   };
-  const CaptureFile* file = process.file.load(std::memory_order_acquire);
-  return holds(file == nullptr ? nullptr : file->header) || holds(ancestor.load(std::memory_order_acquire));
+  for (const auto* each : {&process.file, &process.older})
+    if (const CaptureFile* file = each->load(std::memory_order_acquire); file != nullptr && holds(file->header))
+      return true;
+  return holds(ancestor.load(std::memory_order_acquire)) || control::holds(address);
 }
 
 void capture_end() {
@@ -496,6 +529,7 @@ void on_bus(int signal, siginfo_t* info, void* context) {
   void* const page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(info->si_addr) & ~std::uintptr_t{4095});
   if (!ours || mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
     return pass_on(signal, info, context);
+  if (control::holds(info->si_addr)) return control::lost();
   capture_count(wire::native::Drop::kTruncated);  // may come here once more, for the header
 }
 

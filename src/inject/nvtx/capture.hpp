@@ -18,10 +18,14 @@ namespace rangescope::inject {
 /// wanted and its folder can be written. Never prints, but for one line on stderr under RANGESCOPE_VERBOSE when it is
 /// refused.
 [[nodiscard]] bool capture_prepare();
+/// The folder of the captures, after that.
+[[nodiscard]] const char* capture_folder();
 
-/// A mapped chunk of `bytes` (a multiple of 4096), all zeros; null, with the reason in `why`, when it cannot be had.
-/// Opens the file when this process has none yet.
-[[nodiscard]] wire::native::ChunkHeader* capture_chunk(std::size_t bytes, wire::native::Drop& why);
+/// A mapped chunk of `bytes` (a multiple of 4096), all zeros; null, with the reason in `why`, when it cannot be had:
+/// kWindowOver where another window is recorded by now. Makes the window's file when this process has none yet.
+[[nodiscard]] wire::native::ChunkHeader* capture_chunk(std::uint32_t window, std::size_t bytes,
+                                                       wire::native::Drop& why);
+inline constexpr wire::native::Drop kWindowOver{wire::native::kDropReasons};  ///< not counted
 /// One of so many ranges is recorded, for what room is left: 1 up to half of the size, then 4, 16, ...
 [[nodiscard]] std::uint32_t capture_one_of();
 void capture_release(wire::native::ChunkHeader* chunk, std::size_t bytes);

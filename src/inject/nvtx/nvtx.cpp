@@ -6,6 +6,7 @@
 // its own entry (payloads.cpp).
 
 #include "inject/nvtx/chain.hpp"
+#include "inject/nvtx/control.hpp"
 #include "inject/nvtx/handles.hpp"
 #include "inject/nvtx/payloads.hpp"
 #include "inject/nvtx/quiet.hpp"
@@ -195,15 +196,40 @@ void name_device_w(int device, const wchar_t* text) {
   record_resource(0, type, static_cast<std::uint32_t>(device), WideName(text).name());
 }
 
+// What records, and outside of windows returns at once, as without a tool.
+template <auto function>
+struct Awake;
+template <typename R, typename... A, R (*function)(A...)>
+struct Awake<function> {
+  static R call(A... arguments) {
+    if (control::dormant()) [[unlikely]]
+      return none<R>();
+    return function(arguments...);
+  }
+  template <typename T>
+  static T none() {
+    if constexpr (std::is_same_v<T, int>)
+      return kNotTracked;
+    else if constexpr (std::is_same_v<T, nvtxRangeId_t>)
+      return chain::given_range_id;
+    else
+      return T();
+  }
+};
+
 struct Slot {
   unsigned index;
   NvtxFunctionPointer function;  // records
   NvtxFunctionPointer both;      // hands on to the chained tool, and records
 };
 template <unsigned module, unsigned index, auto function>
-Slot slot() {
+Slot always() {
   return {index, reinterpret_cast<NvtxFunctionPointer>(function),
           reinterpret_cast<NvtxFunctionPointer>(&chain::Both<module, index, function>::call)};
+}
+template <unsigned module, unsigned index, auto function>
+Slot slot() {
+  return always<module, index, &Awake<function>::call>();
 }
 
 template <std::size_t count>
@@ -243,12 +269,12 @@ void attach_all(const NvtxExportTableCallbacks& c, bool chained) {
                         slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainResourceDestroy, resource_destroy>(),
                         slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainNameCategoryA, domain_category_a>(),
                         slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainNameCategoryW, domain_category_w>(),
-                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringA, register_a>(),
-                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringW, register_w>(),
-                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateA, domain_create_a>(),
-                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateW, domain_create_w>(),
-                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainDestroy, domain_destroy>(),
-                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_Initialize, initialize>()};
+                        always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringA, register_a>(),
+                        always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringW, register_w>(),
+                        always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateA, domain_create_a>(),
+                        always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateW, domain_create_w>(),
+                        always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainDestroy, domain_destroy>(),
+                        always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_Initialize, initialize>()};
   attach(c, NVTX_CB_MODULE_CORE2, chained, core2);
   const Slot cuda[] = {slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuDeviceA, name_device_a<kCuda | 1>>(),
                        slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuDeviceW, name_device_w<kCuda | 1>>(),

@@ -15,6 +15,7 @@
 
 #include "inject/nvtx/arena.hpp"
 #include "inject/nvtx/chain.hpp"
+#include "inject/nvtx/control.hpp"
 #include "inject/nvtx/handles.hpp"
 #include "inject/nvtx/payloads.hpp"
 #include "inject/nvtx/quiet.hpp"
@@ -195,26 +196,29 @@ R hand_on(A... arguments) {
 
 int push(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, std::size_t count) {
   hand_on<NVTX3EXT_CBID_nvtxRangePushPayload, int>(d, data, count);
+  if (control::dormant()) return kNotTracked;
   const int level = record_push(event_of(d, data, count));
   take_payloads(domain_of(d), data, count);
   return level;
 }
 int pop(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, std::size_t count) {
   hand_on<NVTX3EXT_CBID_nvtxRangePopPayload, int>(d, data, count);
+  if (control::dormant()) return kNotTracked;
   take_payloads(domain_of(d), data, count);
   return record_pop(domain_of(d));
 }
 nvtxRangeId_t start(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, std::size_t count) {
   const auto given = hand_on<NVTX3EXT_CBID_nvtxRangeStartPayload, nvtxRangeId_t>(d, data, count);
+  if (control::dormant()) return given;
   return record_start(event_of(d, data, count), given);
 }
 void end(nvtxDomainHandle_t d, nvtxRangeId_t id, const nvtxPayloadData_t* data, std::size_t count) {
   hand_on<NVTX3EXT_CBID_nvtxRangeEndPayload, void>(d, id, data, count);
-  record_end(id);
+  if (!control::dormant()) record_end(id);
 }
 void mark(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, std::size_t count) {
   hand_on<NVTX3EXT_CBID_nvtxMarkPayload, void>(d, data, count);
-  record_mark(event_of(d, data, count));
+  if (!control::dormant()) record_mark(event_of(d, data, count));
 }
 
 // The id that a client wants, that the other tool gave, or a new one.

@@ -22,7 +22,8 @@ struct alignas(4096) Process {
   std::atomic<ThreadStream*> streams;         ///< all of this process, linked by ThreadStream::made_before
   std::atomic<ThreadStream*> candidate;       ///< where to look next for a stream whose thread has ended
   std::atomic<CaptureFile*> file;             ///< null: none yet
-  std::atomic<bool> no_file;                  ///< none can be made: do not try for ever
+  std::atomic<CaptureFile*> older, spare;     ///< of the window before, and of one before that: its place is used again
+  std::atomic<std::uint64_t> no_file;         ///< none can be made for this window, plus 1: do not try for ever
   std::atomic<bool> filtered;                 ///< none was tried, for a seccomp filter might kill for that
   std::atomic<std::uint64_t> first_range_id;  ///< FileHeader::first_range_id
   std::atomic<std::uint64_t> early[wire::native::kDropReasons];  ///< counted before there was a file

@@ -1,6 +1,7 @@
 #include "inject/nvtx/thread_stream.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "inject/nvtx/arena.hpp"
 #include "inject/nvtx/payloads.hpp"
@@ -48,10 +49,10 @@ bool ThreadStream::new_chunk(std::size_t bytes) {
   const std::size_t least = round_up(bytes + sizeof(native::ChunkHeader), native::kPage);
   if (want < least) want = least;
   Drop why{};
-  native::ChunkHeader* chunk = capture_chunk(want, why);
-  if (chunk == nullptr && why != Drop::kNoMemory && want > least) {  // a little may still fit
+  native::ChunkHeader* chunk = capture_chunk(window_, want, why);
+  if (chunk == nullptr && why != Drop::kNoMemory && why != kWindowOver && want > least) {  // a little may still fit
     want = least;
-    chunk = capture_chunk(want, why);
+    chunk = capture_chunk(window_, want, why);
   }
   if (chunk == nullptr) {
     capture_count(refused_ = why);
@@ -327,30 +328,82 @@ void ThreadStream::recover() {
   dropped();
 }
 
-void ThreadStream::after_fork(std::uint32_t tid, std::uint32_t ordinal, std::uint32_t generation) {
-  if (chunk_ != nullptr) capture_release(chunk_, chunk_bytes_);  // the child's map of it; the parent's stays
+/// Nothing is defined in it, and none of the open ranges stands in it.
+void ThreadStream::begin_file() {
+  if (chunk_ != nullptr) capture_release(chunk_, chunk_bytes_);
   chunk_ = nullptr;
   at_ = end_ = nullptr;
   chunk_bytes_ = 0;
   sequence_ = 0;
   one_of_ = 1;
   left_out_ = 0;
-  belongs_to(generation, ordinal);
+  refusals_ = pause_ = 0;
   next_string_ = 1;
   gap_dropped_ = 0;
   paying_ = false;
   for (std::uint64_t& defined : layouts_) defined = 0;
-  if (names_ != nullptr) forget_names();
-  for (std::size_t i = 0; i < stack_size_; ++i) {
-    stack_[i].recorded = false;
-    stack_[i].inherited = true;
-  }
   for (std::uint32_t i = 0; i < domains_size_; ++i) {
     domains_[i].recorded = 0;
     domains_[i].defined = false;
   }
-  tid_ = tid;
+  for (std::size_t i = 0; i < stack_size_; ++i) stack_[i].recorded = false;
   owes_ = owes_thread_ = true;
+}
+
+void ThreadStream::after_fork(std::uint32_t tid, std::uint32_t ordinal, std::uint32_t generation) {
+  begin_file();  // the child's map of the chunk goes; the parent's stays
+  if (names_ != nullptr) forget_names();
+  belongs_to(generation, ordinal, window_);
+  for (std::size_t i = 0; i < stack_size_; ++i) stack_[i].inherited = true;
+  tid_ = tid;
+}
+
+void ThreadStream::begin_window(std::uint32_t window, std::uint32_t follows, std::int64_t start_ns) {
+  const bool goes_on = follows != 0 && follows == window_;
+  begin_file();
+  window_ = window;
+  if (!goes_on) {
+    stack_size_ = settled_ = 0;
+    for (std::uint32_t i = 0; i < domains_size_; ++i) domains_[i] = {};
+  }
+  TextBlock* const before = std::exchange(text_, nullptr);  // the open ranges' names are in it
+  if (names_ != nullptr) std::memset(static_cast<void*>(names_), 0, names_size_ * sizeof(Interned));
+  names_used_ = 0;
+  text_bytes_ = 0;
+  for (std::size_t i = 0; i < stack_size_; ++i) put_open(stack_[i], start_ns);
+  for (TextBlock* block = before; block != nullptr;) {
+    TextBlock* const next = block->next;
+    pages_free(block, block->size);
+    block = next;
+  }
+}
+
+/// A range that was open when the window began, as one that begins with it.
+void ThreadStream::put_open(OpenRange& range, std::int64_t at_ns) {
+  const Name name = name_of(range.name, range.name_bytes);
+  range.name = nullptr;
+  range.name_bytes = 0;
+  if (range.gone || range.inherited) return;
+  const char* kept = nullptr;
+  const std::uint32_t id = intern(name, kept);
+  DomainState& state = domains_[range.domain];
+  const bool scoped = range.domain != 0;
+  if ((scoped && !state.defined && !define_domain(range.domain)) || (id == 0 && name.bytes != 0)) return;
+  const std::size_t bytes = scoped ? 24 : 16;
+  unsigned char* const at = room(bytes);
+  if (at == nullptr) return;
+  std::memcpy(at + 8, &at_ns, 8);
+  const native::Scope scope{range.domain, 0};
+  if (scoped) std::memcpy(at + 16, &scope, sizeof scope);
+  commit(at, {native::Type::kPush,
+              static_cast<std::uint8_t>(scoped ? native::kBefore | native::kHasScope : native::kBefore),
+              static_cast<std::uint16_t>(bytes / 8), id});
+  timed(at_ns);
+  range.recorded = true;
+  ++state.recorded;
+  range.chunk = chunk();
+  range.name = kept;
+  range.name_bytes = name.bytes;
 }
 
 }  // namespace rangescope::inject

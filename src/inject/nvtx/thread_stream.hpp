@@ -106,6 +106,9 @@ class ThreadStream {
   void settle() { publish(settled_, stack_size_); }
 
   void begin_thread(std::uint32_t tid);  ///< a new owner, with nothing open
+  /// What comes goes into the window's file. Ranges that are open stay so where `follows` is the window of before; else
+  /// nothing is known of them.
+  void begin_window(std::uint32_t window, std::uint32_t follows, std::int64_t start_ns);
   void after_fork(std::uint32_t tid, std::uint32_t ordinal, std::uint32_t generation);
   /// A hook of this thread was left behind half done: a push has not happened, a pop has.
   void recover();
@@ -115,10 +118,12 @@ class ThreadStream {
     end_ = begin + bytes;
     latest_ns_ = kNever;
   }
-  void belongs_to(std::uint32_t generation, std::uint32_t ordinal) {
+  void belongs_to(std::uint32_t generation, std::uint32_t ordinal, std::uint32_t window) {
     generation_ = generation;
     ordinal_ = ordinal;
+    window_ = window;
   }
+  [[nodiscard]] std::uint32_t window() const { return window_; }
   [[nodiscard]] std::uint32_t generation() const { return generation_; }
 
   /// Whether `address` is in its mapped chunk. Async-signal-safe.
@@ -156,6 +161,8 @@ class ThreadStream {
   }
   [[nodiscard]] bool grow_names();
   void forget_names();
+  void begin_file();
+  void put_open(OpenRange& range, std::int64_t at_ns);
   [[nodiscard]] char* keep_text(const Name& name);
   [[nodiscard]] bool pay_debts();
 
@@ -163,6 +170,7 @@ class ThreadStream {
   unsigned char* end_ = nullptr;
   std::int64_t latest_ns_ = kNever;  ///< of the latest push or pop in this chunk
   std::uint32_t generation_ = 0;     ///< of the process that it belongs to
+  std::uint32_t window_ = 0;         ///< of its chunk's file
   bool owes_ = false;                ///< a thread or gap record must come first
   bool owes_thread_ = false;
   bool paying_ = false;

@@ -12,6 +12,7 @@
 
 #include "inject/nvtx/arena.hpp"
 #include "inject/nvtx/capture.hpp"
+#include "inject/nvtx/control.hpp"
 #include "inject/nvtx/payloads.hpp"
 #include "inject/nvtx/process.hpp"
 #include "inject/nvtx/quiet.hpp"
@@ -74,7 +75,7 @@ ThreadStream* new_stream(std::uint32_t tid, std::uint32_t generation) {
   void* memory = arena_allocate(sizeof(ThreadStream));
   if (memory == nullptr) return nullptr;
   auto* made = new (memory) ThreadStream;
-  made->belongs_to(generation, process.next_stream.fetch_add(1, std::memory_order_relaxed));
+  made->belongs_to(generation, process.next_stream.fetch_add(1, std::memory_order_relaxed), control::window());
   enlist(*made, tid);
   return made;
 }
@@ -95,6 +96,8 @@ ThreadStream* attach() {
     my_stream->after_fork(tid, process.next_stream.fetch_add(1, std::memory_order_relaxed), generation);
     enlist(*my_stream, tid);
   }
+  if (const std::uint32_t window = control::window(); my_stream != nullptr && my_stream->window() != window)
+    my_stream->begin_window(window, control::page.follows, control::page.start_ns);
   return my_stream;
 }
 
@@ -141,7 +144,8 @@ class Hook {
     inside = &mark;
     entered_ = true;
     stream_ = my_stream;
-    if (stream_ == nullptr || stream_->generation() != process.generation.load(std::memory_order_relaxed)) [[unlikely]]
+    if (stream_ == nullptr || stream_->generation() != process.generation.load(std::memory_order_relaxed) ||
+        stream_->window() != control::window()) [[unlikely]]
       stream_ = attach();
   }
   ~Hook() { leave(); }
@@ -320,7 +324,7 @@ void rehearse() {
   alignas(8) unsigned char scrap[kPairs * kPairBytes] = {};
   ThreadStream* const mine = my_stream;
   ThreadStream nobodys;
-  nobodys.belongs_to(process_generation(), 0);
+  nobodys.belongs_to(process_generation(), 0, control::window());
   if (nobodys.domain_state(0) == nullptr || nobodys.push_entry() == nullptr) return;  // no memory
   my_stream = &nobodys;
   std::int64_t own = INT64_MAX, pair = INT64_MAX;
@@ -364,7 +368,7 @@ bool writer_start() {
   process_watch_forks();
   [[maybe_unused]] const std::uint32_t generation = process_generation();
   if (observer.load(std::memory_order_acquire) == nullptr && inside == nullptr) rehearse();
-  if (!capture_open()) return false;
+  if (!control::join(capture_folder()) || !capture_open()) return false;
   guard_maps();
   started.store(true, std::memory_order_release);
   return true;
@@ -418,7 +422,7 @@ int record_pop(std::uint32_t domain) {
   if (stream == nullptr) return kNotTracked;
   ThreadStream::DomainState* state = stream->domain_state(domain);
   if (state == nullptr || state->depth == 0) {
-    capture_count(Drop::kEmptyPop);
+    capture_count(control::window() != 0 ? Drop::kOpenBefore : Drop::kEmptyPop);
     return kNotTracked;
   }
   OpenRange& entry = stream->stack()[state->top - 1];
@@ -472,6 +476,7 @@ std::uint64_t record_start(const Event& event, std::uint64_t wanted_id) {
 }
 
 void record_end(std::uint64_t id) {
+  if (id == 0 && control::window() != 0) return capture_count(Drop::kOpenBefore);  // its start came outside
   const std::int64_t now = now_ns();
   Mark mark;
   Hook hook(mark);

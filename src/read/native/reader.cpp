@@ -22,6 +22,7 @@
 #include "read/native/gpu.hpp"
 #include "read/native/samples.hpp"
 #include "read/native/trace.hpp"
+#include "wire/control.hpp"
 #include "wire/launched.hpp"
 
 namespace rangescope::read::native {
@@ -133,6 +134,44 @@ void compare_clocks(const std::vector<Opened>& files, model::Session& session) {
                                   " from that of the first, which may be the wrong one."});
 }
 
+/// The windows in which the program was recorded, in their order; none where it was from begin to end.
+std::vector<fs::path> windows_of(const fs::path& folder) {
+  std::vector<std::pair<std::uint64_t, fs::path>> found;
+  for (const fs::path& place : {folder, folder / "native"}) {
+    std::error_code error;
+    for (fs::directory_iterator entry(place, error), end; !error && entry != end; entry.increment(error)) {
+      const std::string name = entry->path().filename().string();
+      if (!name.starts_with(wire::control::kWindow) || entry->is_symlink(error)) continue;
+      if (const auto number = base::to_uint(name.substr(sizeof wire::control::kWindow - 1)))
+        found.emplace_back(*number, entry->path());
+    }
+    if (!found.empty()) break;
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<fs::path> folders;
+  for (auto& [number, path] : found) folders.push_back(std::move(path));
+  return folders;
+}
+
+/// A window ends when its recording was told to: what a thread was about to write came a little later, and what was
+/// open goes on unseen. How many ranges were.
+std::uint64_t cut_to_window(const wire::launched::Launched& launched, model::Session& session) {
+  if (launched.end_ns == 0) return 0;
+  session.begin_ns = launched.start_ns;
+  session.end_ns = launched.end_ns;
+  const auto cut = [&](std::int64_t& at) {
+    if (at != model::kOpen) at = std::clamp(at, session.begin_ns, session.end_ns);
+  };
+  for (model::Process& process : session.processes) cut(process.start_ns), cut(process.end_ns);
+  std::uint64_t open = 0;
+  for (model::Range& range : session.ranges) {
+    open += range.end_ns == model::kOpen ? 1 : 0;
+    range.end_ns = std::min(range.end_ns, session.end_ns);
+    cut(range.start_ns);
+  }
+  return open;
+}
+
 /// What ranges may be asked for beside themselves, of a folder of large captures; nothing where all of them are needed:
 /// counters, pauses, graphs and samples of a GPU belong to ranges in ways that are not looked at here.
 std::optional<Thinning> thinning_of(const fs::path& path, bool folder, const std::set<std::uint32_t>& left_out,
@@ -180,13 +219,45 @@ std::optional<Thinning> thinning_of(const fs::path& path, bool folder, const std
 bool NativeReader::sniff(std::span<const std::byte> head, const fs::path& path) const {
   std::error_code error;
   if (fs::is_directory(path, error))
-    return !captures_in(path).empty() || !refusals_in(path).empty() || launched_in(path).start_ns > 0;
+    return !captures_in(path).empty() || !windows_of(path).empty() || !refusals_in(path).empty() ||
+           launched_in(path).start_ns > 0;
   return is_trace(head);
+}
+
+base::Result<model::Session> NativeReader::read_windows(const std::vector<fs::path>& windows,
+                                                        const Options& options) const {
+  std::vector<model::Session> sessions;
+  std::vector<model::Window> all;
+  std::int64_t end_ns = 0;  // of the windows so far, one behind the other
+  std::vector<model::Loss> unread;
+  for (const fs::path& window : windows) {
+    auto one = read(window, options);
+    if (!one) {
+      unread.push_back({"unreadable_captures", 1, base::to_string(one.error())});
+      continue;
+    }
+    if (sessions.empty()) end_ns = one->begin_ns;
+    const std::int64_t length_ns = one->end_ns - one->begin_ns;
+    if (!sessions.empty()) {  // join() lays clocks beside each other by their anchors
+      const model::Clock& first = sessions.front().clock;
+      one->clock.anchor_ns =
+          one->clock.anchor_unix_ns - (first.anchor_unix_ns - first.anchor_ns) - (end_ns - one->begin_ns);
+    }
+    end_ns += length_ns;
+    all.insert(all.end(), one->windows.begin(), one->windows.end());
+    sessions.push_back(std::move(*one));
+  }
+  auto session = join(std::move(sessions));
+  session.windows = std::move(all);
+  session.losses.insert(session.losses.end(), unread.begin(), unread.end());
+  return session;
 }
 
 base::Result<model::Session> NativeReader::read(const fs::path& path, const Options& options) const {
   std::error_code error;
   const bool folder = fs::is_directory(path, error);
+  if (folder)
+    if (const auto windows = windows_of(path); !windows.empty()) return read_windows(windows, options);
   std::vector<Opened> files;
   Losses losses;
   std::uint64_t refused = 0;
@@ -258,6 +329,10 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
   if (folder && options.kernels) read_gpu_files(path, left_out, session);
   if (folder && options.kernels) read_sample_files(path, session);
   set_span(launched, session);
+  if (launched.window > 0) {
+    losses.add("window_edge", cut_to_window(launched, session), kWindowEdge);
+    session.windows.push_back({launched.window, launched.ran_ns, session.end_ns - session.begin_ns});
+  }
   if (launched.attached_pid > 0) session.attached = {launched.attached_pid, launched.ran_ns};
   if (session.clock.kind.empty()) session.clock = {"CLOCK_MONOTONIC", launched.start_ns, launched.start_unix_ns, {}};
   if (folder && options.kernels) read_cpu_files(path, session);

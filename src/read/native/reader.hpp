@@ -12,6 +12,10 @@ class NativeReader : public Reader {
   [[nodiscard]] bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) const override;
   [[nodiscard]] base::Result<model::Session> read(const std::filesystem::path& path,
                                                   const Options& options) const override;
+
+ private:
+  [[nodiscard]] base::Result<model::Session> read_windows(const std::vector<std::filesystem::path>& windows,
+                                                          const Options& options) const;
 };
 
 }  // namespace rangescope::read::native

@@ -54,8 +54,9 @@ constexpr DropText kDropTexts[] = {
     {"unseen_namespaces",
      "namespaces of the linker (dlmopen) without rangescope's library: NVTX there is not recorded"},
     {"size_limit", "ranges left out by rule; raise --max-capture-size"},
+    {"open_before", "ranges that were open when a window began, and ended in it: not known, and not counted"},
 };
-static_assert(std::size(kDropTexts) == static_cast<std::size_t>(record::Drop::kThinned) + 1);
+static_assert(std::size(kDropTexts) == static_cast<std::size_t>(record::Drop::kOpenBefore) + 1);
 
 struct End {
   std::uint64_t id;
@@ -322,6 +323,7 @@ class TraceReader {
     }
     const std::uint32_t index = begin(at, head.value, head.flags, domain);
     session_.ranges[index].attributes = attributes_id(attributes);
+    if (head.type == record::Type::kPush && (head.flags & record::kBefore) != 0) ++before_;
     if (head.type == record::Type::kStart) {
       session_.ranges[index].kind = model::RangeKind::kStartEnd;
       started_.push_back({load<std::uint64_t>(bytes, 16), index});
@@ -526,6 +528,11 @@ class TraceReader {
     losses_.add("unknown_records", unknown_, "records of kinds that this version does not know; skipped");
     losses_.add("guessed_end", guessed_ends_,
                 "ranges that ended while events were dropped; they seem to end when recording resumed");
+    if (chunks_.header.window != 0) {
+      losses_.add("open_before", unknown_ends_ + inherited_ends_, kDropTexts[std::size(kDropTexts) - 1].what);
+      unknown_ends_ = inherited_ends_ = 0;
+    }
+    losses_.add("window_edge", before_, kWindowEdge);
     losses_.add("unknown_end", unknown_ends_, "ends of start/end ranges that never started");
     losses_.add("inherited_end", inherited_ends_, "ends, in a forked child, of ranges that its parent had started");
     for (std::uint32_t i = 0; i < record::kDropReasons; ++i) {
@@ -579,6 +586,7 @@ class TraceReader {
   std::optional<Thinner> thinner_;
   // damage
   std::uint64_t damaged_ = 0, unknown_ = 0, guessed_ends_ = 0, unknown_ends_ = 0, inherited_ends_ = 0;
+  std::uint64_t before_ = 0;  // ranges that were open when the window began
 };
 
 }  // namespace

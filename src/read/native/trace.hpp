@@ -29,6 +29,8 @@ class Losses {
   std::map<std::string_view, model::Loss> by_kind_;
 };
 
+inline constexpr char kWindowEdge[] = "ranges that were open when a window began or ended: counted within it";
+
 /// How the ranges of large captures are thinned (read/native/thin.hpp).
 struct Thinning {
   std::size_t listed = 0;

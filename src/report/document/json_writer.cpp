@@ -130,6 +130,10 @@ void write_run(JsonWriter& json, const model::RunInfo& run) {
               or_null(run.start_unix_ns), "duration_ns", run.duration_ns, "exit_code", run.exit_code, "signal",
               run.signal, "host", or_null(run.host), "sources", run.sources);
   if (run.attached_pid) json.line_object("attached", "pid", *run.attached_pid, "after_ns", run.attached_after_ns);
+  if (!run.windows.empty())
+    json.line_objects("windows", run.windows, [&](const model::RunInfo::Window& window) {
+      json.fields("number", window.number, "after_ns", window.after_ns, "duration_ns", window.duration_ns);
+    });
   json.open_object("environment");
   for (const auto& [key, value] : run.environment) json.field(key, value);
   json.close();

@@ -20,14 +20,24 @@ namespace {
 
 constexpr std::size_t kSummaryRows = 8;
 
+/// "window 3, 12.5 s after the start", "3 windows, the first 12.5 s after the start"
+std::string windows_text(const model::RunInfo& run) {
+  const auto& first = run.windows.front();
+  const std::size_t count = run.windows.size();
+  return (count == 1 ? fmt::format("window {}, ", first.number) : base::counted(count, "window") + ", the first ") +
+         base::format_ns(first.after_ns) + " after the start";
+}
+
 Section head(const model::Report& report, const std::string& title) {
   const model::RunInfo& run = report.run;
   Section section{title + (run.id.empty() ? "" : " of " + run.id), true};
   if (!run.command.empty()) section.add({.tone = base::Tone::kBold, .code = base::shell_quote(run.command)});
   std::vector<std::string> facts;
   if (run.duration_ns > 0)
-    facts.push_back(base::format_ns(run.duration_ns) +
-                    (run.attached_pid ? fmt::format(" of process {}", *run.attached_pid) : ""));
+    facts.push_back(base::format_ns(run.duration_ns) + (!run.windows.empty() ? " in " + windows_text(run)
+                                                        : run.attached_pid
+                                                            ? fmt::format(" of process {}", *run.attached_pid)
+                                                            : ""));
   if (run.signal)
     facts.push_back(fmt::format("ended by signal {}", *run.signal));
   else if (run.exit_code && *run.exit_code != 0)

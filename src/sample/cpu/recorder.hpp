@@ -30,6 +30,7 @@ struct Options {
 struct Running {
   std::uint32_t pid = 0;
   bool tree = false;
+  bool of_ours = false;  ///< we run it, and record more of it than its CPU
 };
 
 /// What the system gives of CPU samples.

@@ -1,0 +1,166 @@
+// `rangescope ctl`: opens and closes windows of a program that `profile` runs, by the socket of its run
+// (profile/windows.hpp), and reports on one while the program goes on.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "base/fs.hpp"
+#include "base/process_tree.hpp"
+#include "base/text.hpp"
+#include "cli/app.hpp"
+#include "cli/bind.hpp"
+#include "cli/destination.hpp"
+#include "cli/subcommand.hpp"
+#include "profile/analyzed.hpp"
+#include "runs/layout.hpp"
+#include "wire/control.hpp"
+#include "wire/names.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+namespace fs = std::filesystem;
+namespace control = wire::control;
+
+/// Where the captures of a process go, as its environment at its start says; "" where it says nothing.
+fs::path captures_of(pid_t pid) {
+  const auto environment = base::read_file(fmt::format("/proc/{}/environ", pid));
+  const std::string wanted = std::string(wire::kDir) + "=";
+  for (const std::string_view entry : base::split(environment ? std::string_view(*environment) : "", '\0'))
+    if (entry.starts_with(wanted)) return entry.substr(wanted.size());
+  return {};
+}
+
+/// A run by its name or path, or by any process of its program, or by the `rangescope profile` that runs that.
+base::Result<fs::path> find_captures(const fs::path& root, const std::string& said) {
+  if (const auto pid = base::to_uint(said); pid && *pid > 0 && *pid < 1u << 30) {
+    for (const base::TreeMember& one : base::process_tree(static_cast<pid_t>(*pid)))
+      if (const fs::path found = captures_of(one.pid); !found.empty()) return found;
+    return base::fail(base::Code::kNoInput, "process " + said + " is of no program that rangescope profile runs", {},
+                      "Name the run, or one of its processes: rangescope runs list");
+  }
+  auto run = runs::find_run(root, said);
+  if (!run) return run;
+  return *run / "native";
+}
+
+base::Error closed(const fs::path& captures, const char* what) {
+  std::error_code error;
+  const bool windowed = fs::exists(captures / control::kFile, error);
+  return {base::Code::kNoInput, windowed ? "the program has ended" : "this run records its program from begin to end",
+          captures.string(),
+          windowed ? "Its report: rangescope report " + captures.parent_path().string()
+                   : std::string("To ") + what + " windows, begin with: rangescope profile --stopped -- PROGRAM"};
+}
+
+/// What the run answers; of a first line that begins with "error", the error.
+base::Result<std::string> ask(const fs::path& captures, const std::string& request) {
+  constexpr int kPatience_ms = 30'000;
+  const int folder = ::open(captures.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = fmt::format("/proc/self/fd/{}/{}", folder, control::kSocket);
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const std::string line = request + "\n";
+  const timeval patience{kPatience_ms / 1000, 0};
+  if (fd >= 0) ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  const bool sent = fd >= 0 && ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+                    ::send(fd, line.data(), line.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(line.size());
+  const int error = errno;
+  std::string text;
+  char buffer[1024];
+  pollfd polled{fd, POLLIN, 0};
+  for (ssize_t got = 1; sent && got > 0 && ::poll(&polled, 1, kPatience_ms) == 1;)
+    if (got = ::recv(fd, buffer, sizeof buffer, 0); got > 0) text.append(buffer, static_cast<std::size_t>(got));
+  for (const int each : {folder, fd})
+    if (each >= 0) ::close(each);
+  if (!sent && (error == ENOENT || error == ECONNREFUSED)) return tl::make_unexpected(closed(captures, "open"));
+  if (!sent || text.empty())
+    return base::fail(
+        base::Code::kPermission,
+        "the run does not answer: " + std::string(sent ? "it may be of another user" : std::strerror(error)),
+        (captures / control::kSocket).string());
+  if (text.starts_with("error "))
+    return base::fail(base::Code::kUsage, std::string(base::trim(std::string_view(text).substr(6))), captures.string());
+  return text;
+}
+
+std::uint32_t number_after(const std::string& text, const std::string& word) {
+  const auto at = text.find("\n" + word + " ");
+  if (at == std::string::npos) return 0;
+  const std::string_view rest = std::string_view(text).substr(at + word.size() + 2);
+  return static_cast<std::uint32_t>(base::to_uint(rest.substr(0, rest.find('\n'))).value_or(0));
+}
+
+class Control final : public Subcommand {
+ public:
+  Control() : Subcommand("ctl") {}
+
+  void options(const Arguments& app) override {
+    app.add_option("run", run_).required();
+    app.add_option("verb", verb_).required().one_of({"start", "stop", "status", "report"});
+    app.add_option("window", window_);
+    app.add_option("--runs", root_);
+    bind_report(app, choice_);
+  }
+
+  [[nodiscard]] int run() override {
+    const auto captures = find_captures(root_, run_);
+    if (!captures) return say(captures.error());
+    if (verb_ == "report") return report(*captures);
+    if (!window_.empty()) return say({base::Code::kUsage, "one word too many: " + base::printable(window_), verb_});
+    const auto answer = ask(*captures, verb_);
+    if (!answer) return say(answer.error());
+    return put(answer->substr(answer->starts_with("ok ") ? 3 : 0));
+  }
+
+ private:
+  /// Of a window that is over: the last one, unless its number was said.
+  [[nodiscard]] int report(const fs::path& captures) {
+    const auto exporter = report::find_exporter(choice_.format);
+    if (!exporter) return say(exporter.error());
+    if (auto writable = check_destination(choice_, STDOUT_FILENO); !writable) return say(writable.error());
+    const auto wanted = base::to_uint(window_);
+    if (!window_.empty() && !wanted)
+      return say({base::Code::kUsage, "'" + base::printable(window_) + "' is no number of a window", "report"});
+    std::uint32_t window = 0;
+    for (;;) {
+      const auto answer = ask(captures, "status");
+      if (!answer) return say(answer.error());
+      const std::uint32_t last = number_after(*answer, "window") - (answer->starts_with("ok recording") ? 1 : 0);
+      window = window != 0 ? window : static_cast<std::uint32_t>(wanted.value_or(last));
+      if (window == 0 || window > last)
+        return say({base::Code::kNothingCaptured, wanted ? "that window is not over" : "no window is over", run_,
+                    "End it: rangescope ctl " + run_ + " stop"});
+      if (number_after(*answer, "ready") >= window) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    const fs::path folder = captures / (control::kWindow + std::to_string(window));
+    const auto analyzed = profile::analyze_input(folder, captures.parent_path(), {});
+    if (!analyzed) return say(analyzed.error());
+    if (auto written = write_report(*analyzed, choice_, STDOUT_FILENO); !written) return say(written.error());
+    return 0;
+  }
+
+  std::string run_, verb_, window_;
+  std::string root_{runs::kDefaultRoot};
+  ReportChoice choice_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_ctl() {
+  return std::make_unique<Control>();
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,27 @@
+// Whether this process records now, and into which window's folder. What the hooks of NVTX ask first is one load of a
+// page that is this library's own, or, where somebody controls the recording, his (wire/control.hpp).
+#pragma once
+
+#include "wire/control.hpp"
+
+namespace rangescope::inject::control {
+
+extern wire::control::Page page;  ///< zeros: all is recorded
+
+/// Nothing is recorded now: hooks return at once.
+[[nodiscard]] inline bool dormant() {
+  return __atomic_load_n(&page.dormant, __ATOMIC_RELAXED) != 0;
+}
+/// The number of the window; 0 where nobody controls the recording.
+[[nodiscard]] inline std::uint32_t window() {
+  return __atomic_load_n(&page.window, __ATOMIC_ACQUIRE);
+}
+
+/// Puts the page of `folder` in the place of ours. False where there is one that cannot be used.
+[[nodiscard]] bool join(const char* folder);
+/// Whether `address` is in the page. Async-signal-safe.
+[[nodiscard]] bool holds(const void* address);
+/// The page's file was cut: nothing is recorded any more. `page` was just made anew, and can be written.
+void lost();
+
+}  // namespace rangescope::inject::control

@@ -1,0 +1,51 @@
+// Windows of a program that `profile` runs: the stretches of its life that are recorded. Between them its library is
+// dormant (wire/control.hpp) and its CPU is not sampled.
+//
+// A thread of ours opens and closes them, as the command line asked (--after, --for) and as `rangescope ctl` asks while
+// the program runs: over a socket of the run's folder, of mode 0600, which answers this user's and root's processes
+// alone. A request is a line (start, stop, status), its answer some lines, of which the first begins with "ok" or
+// "error". Whatever clients do, neither the program nor `profile` waits for them (base/server.hpp).
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "base/result.hpp"
+#include "profile/sampling.hpp"
+
+namespace rangescope::profile {
+
+struct WindowChoice {
+  bool stopped = false;                           ///< begins dormant
+  std::optional<std::chrono::nanoseconds> after;  ///< the first window begins
+  std::optional<std::chrono::nanoseconds> length;
+  [[nodiscard]] bool any() const { return stopped || after || length; }
+};
+
+class Windows {
+ public:
+  /// Before the program starts: makes `captures`, its page and its socket. kIo.
+  [[nodiscard]] static base::Result<std::unique_ptr<Windows>> begin(const std::filesystem::path& captures,
+                                                                    const WindowChoice& choice,
+                                                                    const SampleChoice& sampling);
+  Windows(const Windows&) = delete;
+  Windows& operator=(const Windows&) = delete;
+  ~Windows();
+
+  void started(pid_t program);
+  /// The program has ended, and with it the window that is open. Waits until all windows can be read.
+  void ended();
+  [[nodiscard]] std::uint32_t count() const;
+
+ private:
+  struct State;
+  explicit Windows(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rangescope::profile

@@ -1,0 +1,28 @@
+// The page by which `rangescope profile` says to the library in the program what is recorded: the file `control` among
+// the captures, which every process of the program maps once and only reads. Without the file all is recorded.
+//
+// What is recorded in a window goes into a folder of its own, window-1, window-2 ... beside the page: captures,
+// `launched` (wire/launched.hpp) and samples of the CPU, as of a run that is as long as the window.
+#pragma once
+
+#include <cstdint>
+
+namespace rangescope::wire::control {
+
+inline constexpr char kFile[] = "control";
+inline constexpr char kSocket[] = "control.sock";  ///< beside the page, while `profile` lives
+inline constexpr char kWindow[] = "window-";       ///< and the window's number
+inline constexpr char kMagic[8] = {'R', 'S', 'C', 'T', 'R', 'L', '1', '\n'};
+inline constexpr std::uint32_t kBytes = 4096;
+
+struct alignas(kBytes) Page {
+  char magic[8];
+  std::uint32_t dormant;  ///< not 0: nothing is recorded
+  std::uint32_t window;   ///< the number of the one that is open, or was last; from 1
+  std::uint32_t follows;  ///< the window before it when nothing lies between them, else 0
+  std::uint32_t pid;      ///< of the program
+  std::int64_t start_ns;  ///< of the window
+};
+static_assert(sizeof(Page) == kBytes);
+
+}  // namespace rangescope::wire::control

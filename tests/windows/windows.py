@@ -1,0 +1,324 @@
+#!/usr/bin/env python3
+"""Windows: --after, --for, --stopped and `rangescope ctl`. Usage: windows.py BIN_DIR SOURCE_DIR"""
+import glob
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import cases  # noqa: E402
+import json_schema  # noqa: E402
+
+BIN, SOURCE = (os.path.abspath(path) for path in sys.argv[1:3])
+TOOL = f"{BIN}/rangescope"
+PYTHON = sys.executable
+
+# Steps of 10 ms with a range of 5 ms inside, in a range that never ends before the program does. It says how many it
+# took, and ends by 3 when its standard input does.
+STEPS = """
+import sys, threading, time
+import rangescope
+over = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+print("ready", flush=True)
+steps = 0
+with rangescope.range("main"):
+    while not over.is_set():
+        with rangescope.range("step"):
+            with rangescope.range("inner"):
+                time.sleep(0.005)
+            time.sleep(0.005)
+        steps += 1
+print("steps", steps, flush=True)
+sys.exit(3)
+"""
+
+# Each request is a range; children of a fork serve too.
+SERVER = """
+import http.server, os
+import rangescope
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        with rangescope.range("request"):
+            with rangescope.range("render"):
+                body = str(sum(row * row % 7 for row in range(3000))).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_):
+        pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+server.daemon_threads = True
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"""
+ANSWER = str(sum(row * row % 7 for row in range(3000)))
+
+
+class Windows(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="rangescope-windows-")
+        self.env = {**os.environ, "XDG_CACHE_HOME": f"{self.folder}/cache", "PYTHONPATH": f"{SOURCE}/python"}
+        self.started = []
+
+    def tearDown(self):
+        for process in self.started:
+            process.kill()
+            process.communicate()
+        shutil.rmtree(self.folder)
+
+    def start(self, *argv):
+        process = subprocess.Popen([str(word) for word in argv], cwd=self.folder, env=self.env, text=True, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.started.append(process)
+        return process
+
+    def profile(self, program, *options):
+        """The tool, once the program has said its first line, and that line."""
+        process = self.start(TOOL, "profile", *options, "--", PYTHON, "-c", program)
+        return process, process.stdout.readline().strip()
+
+    def tool(self, *words, code=0):
+        done = cases.run([TOOL, *words], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def ctl(self, *words, code=0):
+        return self.tool("ctl", "latest", *words, code=code)
+
+    def captures(self):
+        found, = glob.glob(f"{self.folder}/rangescope-runs/*/native")
+        return found
+
+    def report(self, *words):
+        report = json.loads(self.tool(*(words or ["report", "latest"]), "-f", "json").stdout)
+        with open(f"{SOURCE}/docs/formats/report.schema.json", encoding="utf-8") as file:
+            self.assertEqual(json_schema.errors(report, json.load(file)), [])
+        return report
+
+    def end(self, process, code=3):
+        out, told = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, code, told)
+        return out, told
+
+    def regions(self, report):
+        return {tuple(region["path"]): region for region in report["regions"] if region["process"] is None}
+
+    def test_a_window_by_time_holds_what_was_in_it(self):
+        steps, _ = self.profile(STEPS, "--after", "500ms", "--for", "1s")
+        time.sleep(2)
+        rstrace = glob.glob(f"{self.captures()}/**/*.rstrace", recursive=True)
+        self.assertEqual([os.path.dirname(path) for path in rstrace], [f"{self.captures()}/window-1"])
+        out, told = self.end(steps)
+        self.assertIn("steps ", out)
+        self.assertIn("window 1 is over; the program goes on", told)
+        report = self.report()
+        window, = report["run"]["windows"]
+        self.assertEqual(window["number"], 1)
+        self.assertAlmostEqual(window["after_ns"] / 1e9, 0.5, delta=0.2)
+        self.assertAlmostEqual(window["duration_ns"] / 1e9, 1, delta=0.2)
+        self.assertEqual(report["run"]["duration_ns"], window["duration_ns"])
+        regions = self.regions(report)
+        self.assertEqual(set(regions), {("step",), ("step", "inner")})
+        step = regions[("step",)]
+        # Every step takes 10 ms and a little, so the window is full of them but for the one that was open before.
+        self.assertGreater(step["wall_ns"]["inclusive"] / window["duration_ns"], 0.9)
+        self.assertAlmostEqual(step["occurrences"] * step["wall_ns"]["median"] / window["duration_ns"], 1, delta=0.15)
+        self.assertLess(step["occurrences"], int(out.split()[-1]))
+        losses = {loss["kind"]: loss for loss in report["losses"]}
+        self.assertGreaterEqual(losses["open_before"]["count"], 1)
+        self.assertLessEqual(losses["open_before"]["count"], 2)
+        self.assertNotIn("unclosed_range", losses)
+
+    def test_control_opens_closes_reports_and_compares(self):
+        steps, _ = self.profile(STEPS, "--stopped")
+        self.assertEqual(self.ctl("status").stdout.splitlines()[:2], ["dormant", "window 0"])
+        self.assertIn("no window is over", self.ctl("report", code=80).stderr)
+        self.assertIn("no window is open", self.ctl("stop", code=64).stderr)
+        for _ in range(2):
+            self.ctl("start")
+            self.assertIn("is open already", self.ctl("start", code=64).stderr)
+            time.sleep(0.6)
+            self.assertEqual(self.ctl("status").stdout.splitlines()[0], "recording")
+            self.ctl("stop")
+        pid = next(line.split()[1] for line in self.ctl("status").stdout.splitlines() if line.startswith("program"))
+        second = self.report("ctl", pid, "report")  # while it runs
+        self.assertEqual(second["run"]["windows"][0]["number"], 2)
+        first = self.report("ctl", steps.pid, "report", "1")
+        self.assertEqual(first["run"]["windows"][0]["number"], 1)
+        self.assertIn("that window is not over", self.ctl("report", "7", code=80).stderr)
+        self.assertIsNone(steps.poll())
+        windows = [f"{self.captures()}/window-{number}" for number in (1, 2)]
+        self.assertIn("step > inner", self.tool("compare", *windows).stdout)
+        self.end(steps)
+        both = self.report()
+        self.assertEqual([window["number"] for window in both["run"]["windows"]], [1, 2])
+        lengths = [one["run"]["duration_ns"] for one in (first, second)]
+        self.assertEqual(both["run"]["duration_ns"], sum(lengths))
+        self.assertEqual(len(both["processes"]), 1)
+        whole, parts = self.regions(both), [self.regions(one) for one in (first, second)]
+        self.assertEqual(set(whole), {("step",), ("step", "inner")})
+        for path, region in whole.items():
+            self.assertEqual(region["occurrences"], sum(part[path]["occurrences"] for part in parts))
+            self.assertEqual(region["wall_ns"]["inclusive"], sum(part[path]["wall_ns"]["inclusive"] for part in parts))
+        self.assertIn("the program has ended", self.ctl("start", code=66).stderr)
+        self.assertEqual(os.listdir(self.captures()).count("control.sock"), 0)
+
+    def test_a_server_under_load_survives_a_hundred_windows(self):
+        tool, port = self.profile(SERVER, "--stopped")
+        over, errors, answers, took = threading.Event(), [], [0, 0], []
+
+        def ask(client):
+            asked = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
+            while not over.is_set():
+                try:
+                    asked.request("GET", "/")
+                    answer = asked.getresponse().read().decode()
+                    if answer != ANSWER:
+                        raise ValueError(answer)
+                    answers[client] += 1
+                except Exception as error:  # pylint: disable=broad-except
+                    errors.append(repr(error))
+                    return
+
+        clients = [threading.Thread(target=ask, args=(client,)) for client in range(2)]
+        for client in clients:
+            client.start()
+        path = f"{self.captures()}/control.sock"
+        try:
+            for _ in range(100):
+                for request in (b"start\n", b"stop\n"):
+                    begun = time.monotonic()
+                    with socket.socket(socket.AF_UNIX) as control:
+                        control.connect(path)
+                        control.sendall(request)
+                        self.assertEqual(control.recv(100)[:9], b"ok window", request)
+                    took.append(time.monotonic() - begun)
+                    time.sleep(0.01)
+            served = json.loads(self.ctl("report", "50", "-f", "json").stdout)
+        finally:
+            over.set()
+            for client in clients:
+                client.join()
+        self.assertEqual(errors, [])
+        self.assertGreater(min(answers), 50)
+        self.assertLess(statistics.median(took), 0.1)
+        self.assertEqual(served["run"]["windows"][0]["number"], 50)
+        tool.send_signal(signal.SIGTERM)
+        self.end(tool, -signal.SIGTERM)
+        report = self.report()
+        self.assertEqual([window["number"] for window in report["run"]["windows"]], list(range(1, 101)))
+        self.assertEqual(len({process["pid"] for process in report["processes"]}), 1)
+        regions = self.regions(report)
+        self.assertLessEqual(set(regions), {("request",), ("request", "render"), ("render",)})
+        self.assertGreater(regions[("request",)]["occurrences"], 10)
+
+    def connect(self):
+        client = socket.socket(socket.AF_UNIX)
+        client.connect(f"{self.captures()}/control.sock")
+        client.settimeout(20)
+        return client
+
+    def test_hostile_clients_hold_up_nobody(self):
+        steps, _ = self.profile(STEPS, "--stopped")
+        clients = []
+        for number in range(1000):
+            client = self.connect()
+            clients.append(client)
+            try:
+                if number % 4 == 0:
+                    client.send(b"sta")  # half a message, and no more
+                elif number % 4 == 1:
+                    client.send(os.urandom(64).replace(b"\n", b""))
+                elif number % 4 == 2:
+                    client.send(b"x" * 1_000)  # longer than a request may be
+                # and some that say nothing
+            except OSError:
+                pass
+        begun = time.monotonic()
+        self.assertEqual(self.ctl("status").stdout.splitlines()[0], "dormant")
+        self.assertLess(time.monotonic() - begun, 5)
+        deaf = self.connect()
+        deaf.send(b"status\n" * 1000)  # and never reads
+        for request in (b"\n", b"START\n", b"start \n", b"start;rm\n", b"\0\n", b"stop\r\n", b"\xff\xfe\n", b"mark\n"):
+            with self.connect() as client:
+                client.send(request)
+                self.assertTrue(client.recv(100).startswith(b"error "), request)
+        self.ctl("start")
+        for client in clients + [deaf]:
+            client.close()
+        time.sleep(0.2)
+        self.ctl("stop")
+        out, _ = self.end(steps)
+        self.assertGreater(int(out.split()[-1]), 10)
+        self.assertEqual([window["number"] for window in self.report()["run"]["windows"]], [1])
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "only root can be two users")
+    def test_other_users_are_not_heard(self):
+        steps, _ = self.profile(STEPS, "--stopped")
+        path = f"{self.captures()}/control.sock"
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        self.assertEqual(os.stat(os.path.dirname(self.captures())).st_mode & 0o777, 0o700)
+        for opened in (self.folder, f"{self.folder}/rangescope-runs", os.path.dirname(self.captures()), self.captures(), path):
+            os.chmod(opened, 0o777)  # as if somebody had opened all doors
+        ask = ("import socket, sys\nwith socket.socket(socket.AF_UNIX) as client:\n client.connect(sys.argv[1])\n"
+               " try:\n  client.send(b'start\\n')\n  print(client.recv(100))\n except OSError: print(b'')")
+        done = cases.run(["setpriv", "--reuid=65534", "--clear-groups", "/usr/bin/python3", "-c", ask, path], cwd="/")
+        self.assertEqual((done.returncode, done.stdout), (0, "b''\n"), done.stderr)
+        self.assertEqual(self.ctl("status").stdout.splitlines()[:2], ["dormant", "window 0"])
+        self.end(steps)
+
+    def test_a_page_that_is_cut_costs_the_recording_alone(self):
+        steps, _ = self.profile(STEPS, "--stopped")
+        self.ctl("start")
+        time.sleep(0.3)
+        os.truncate(f"{self.captures()}/control", 0)
+        time.sleep(0.3)
+        self.ctl("stop")
+        self.end(steps)
+
+    def test_a_killed_profiler_leaves_the_program_alone(self):
+        steps, _ = self.profile(STEPS, "--stopped")
+        self.ctl("start")
+        time.sleep(0.2)
+        pid = int(next(line.split()[1] for line in self.ctl("status").stdout.splitlines() if line.startswith("program")))
+        steps.kill()
+        time.sleep(0.3)
+        self.assertIn("the program has ended", self.ctl("stop", code=66).stderr)
+        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+            self.assertRegex(file.read(), r"State:\s[RS]")
+        out, _ = steps.communicate(timeout=60)  # its standard input ends
+        self.assertIn("steps ", out)
+
+    def test_no_window_at_all(self):
+        steps, _ = self.profile(STEPS, "--after", "1h")
+        _, told = self.end(steps, 3)
+        self.assertIn("ended before its first window", told)
+        shutil.rmtree(f"{self.folder}/rangescope-runs")
+        true = self.tool("profile", "--stopped", "--", "true", code=80)
+        self.assertIn("no window was opened", true.stderr)
+
+    def test_what_windows_cannot_hold_is_refused_by_name(self):
+        for option in (["--repeat", "2"], ["--metrics", "roofline"], ["--overhead", "1%"], ["--cpu-counters", "software"], ["--nsys"]):
+            done = self.tool("profile", "--for", "1s", *option, "--", "true", code=64)
+            self.assertIn(option[0], done.stderr)
+        self.assertFalse(os.path.exists(f"{self.folder}/rangescope-runs"))
+        self.tool("profile", "--", "true", code=0)
+        self.assertIn("records its program from begin to end", self.ctl("start", code=66).stderr)
+        self.assertIn("of no program that rangescope profile runs", self.tool("ctl", os.getpid(), "status", code=66).stderr)
+
+
+if __name__ == "__main__":
+    cases.main()
