@@ -87,7 +87,6 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
   collect::native::Options native = args_.native;
   if (look)
     for (const auto& [name, value] : look_settings()) native.extra_env[name] = value;
-  if (args_.windows.any()) native.extra_env[wire::kLight] = "1";
   auto plan = collect::native::plan(native, request);
   if (!plan) return look ? base::Result<void>{} : base::fail(std::move(plan));
   for (const std::string& text : plan->notes) note("native: " + text);

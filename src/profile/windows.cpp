@@ -65,6 +65,16 @@ base::Result<int> listen_in(const fs::path& folder) {
                     "Name a folder on a local disk: --runs DIR");
 }
 
+/// A process of the program that uses CUDA turns its timeline on within this time (inject/cupti/trace.cpp).
+constexpr auto kWaking = std::chrono::milliseconds(30);
+
+bool records_gpu(const fs::path& captures) {
+  std::error_code error;
+  for (fs::directory_iterator entry(captures, error), end; !error && entry != end; entry.increment(error))
+    if (entry->path().extension() == ".gpu") return true;
+  return false;
+}
+
 bool is_of_this_user(int client) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -159,12 +169,16 @@ std::string Windows::State::start() {
   std::error_code error;
   fs::create_directories(base::in_place(folder), error);
   if (error) return "error cannot make the window's folder: " + error.message() + "\n";
+  page.dormant = control::kWaking;
+  (void)publish();
+  const auto woken = Clock::now();
   const sample::cpu::Running which{static_cast<std::uint32_t>(pid), true, true};
   auto cpu = begin_cpu(sampling, folder, &which);
   if (cpu && *cpu) recorder.emplace(std::move(**cpu));
   windows = window;
   open = {};
-  open.start_ns = recorder ? recorder->from_ns() : sample::now_ns();
+  if (records_gpu(captures)) std::this_thread::sleep_until(woken + kWaking);
+  open.start_ns = sample::now_ns();
   open.start_unix_ns =
       std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count() -
       (sample::now_ns() - open.start_ns);
@@ -185,7 +199,7 @@ std::string Windows::State::start() {
 
 std::string Windows::State::stop() {
   if (open.start_ns == 0) return "error no window is open\n";
-  page.dormant = 1;
+  page.dormant = control::kDormant;
   (void)publish();
   open.end_ns = sample::now_ns();
   if (recorder) recorder->stop();
@@ -273,7 +287,7 @@ base::Result<std::unique_ptr<Windows>> Windows::begin(const fs::path& captures, 
   const fs::path page = captures / control::kFile;
   state->page_file = ::open(base::in_place(page).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   std::memcpy(state->page.magic, control::kMagic, sizeof state->page.magic);
-  state->page.dormant = 1;
+  state->page.dormant = control::kDormant;
   if (state->page_file < 0 || ::ftruncate(state->page_file, control::kBytes) != 0 || !state->publish())
     return base::fail(base::Code::kIo, "cannot be written: " + reason(), page.string());
   state->wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

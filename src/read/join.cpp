@@ -75,8 +75,8 @@ class Appender {
     if constexpr (requires { item.domain; }) item.domain = domains_[item.domain];
     if constexpr (requires { item.range; }) item.range += ranges_;
     if constexpr (requires { item.attributes; }) add(item.attributes, attributes_);
-    if constexpr (requires { item.device; }) add(item.device, devices_);
-    if constexpr (requires { item.stream; }) add(item.stream, streams_);
+    if constexpr (requires { item.device; }) item.device = at(devices_, item.device);
+    if constexpr (requires { item.stream; }) item.stream = at(streams_, item.stream);
     if constexpr (requires { item.launch; }) add(item.launch, launches_);
     if constexpr (requires { item.graph_node; }) add(item.graph_node, nodes_);
     if constexpr (requires { item.captured_path; }) add(item.captured_path, paths_);
@@ -102,6 +102,19 @@ class Appender {
   template <auto... Member>
   void append() {
     (append(from_.*Member, to_.*Member), ...);
+  }
+
+  /// What a process of both has stands once.
+  template <class T, class Same>
+  void lay(std::vector<T>& from, std::vector<T>& to, std::vector<std::uint32_t>& places, const Same& same) {
+    for (T& item : from) {
+      place(item);
+      const auto known = std::ranges::find_if(to, [&](const T& other) {
+        return other.process == item.process && item.process < processes_of_to_ && same(item, other);
+      });
+      places.push_back(static_cast<std::uint32_t>(known - to.begin()));
+      if (known == to.end()) to.push_back(item);
+    }
   }
 
   /// Where a process of `from_` stands in `to_`, else behind all. Files of one recording (nsys starts and stops) have
@@ -160,8 +173,6 @@ class Appender {
   }
 
   void machines() {
-    devices_ = count(to_.devices);
-    streams_ = count(to_.streams);
     for (model::Process process : from_.processes) {
       for (model::StringId* id : {&process.name, &process.host, &process.run}) *id = text(*id);
       process.start_ns += shift_;
@@ -183,7 +194,12 @@ class Appender {
       threads_.push_back(static_cast<std::uint32_t>(known - to_.threads.begin()));
       if (known == to_.threads.end()) to_.threads.push_back({thread.process, thread.tid, text(thread.name)});
     }
-    append<&Session::devices, &Session::streams, &Session::categories, &Session::resources>();
+    lay(from_.devices, to_.devices, devices_,
+        [](const model::Device& a, const model::Device& b) { return a.ordinal == b.ordinal && a.uuid == b.uuid; });
+    lay(from_.streams, to_.streams, streams_, [](const model::Stream& a, const model::Stream& b) {
+      return a.device == b.device && a.context == b.context && a.id == b.id;
+    });
+    append<&Session::categories, &Session::resources>();
   }
 
   void work() {
@@ -229,7 +245,7 @@ class Appender {
     }
     append(from_.measurements, to_.measurements);
     for (model::SampleStream& samples : from_.samples) {
-      add(samples.device, devices_);
+      samples.device = at(devices_, samples.device);
       for (std::int64_t& at : samples.start_ns) samples.other_clock ? void() : move_time(at);
       for (std::int64_t& at : samples.end_ns) samples.other_clock ? void() : move_time(at);
       if (samples.other_clock) move_time(samples.offset_ns);
@@ -314,9 +330,9 @@ class Appender {
   bool results_ = false;  ///< of another run of the program that the timeline shows: of its processes, and no others
   std::uint32_t processes_of_to_ = 0;
   std::vector<model::StringId> texts_;
-  std::vector<std::uint32_t> domains_, metrics_, processes_, threads_;  ///< where each stands in `to_`
-  std::uint32_t devices_ = 0, streams_ = 0, ranges_ = 0, attributes_ = 0, launches_ = 0, nodes_ = 0, paths_ = 0,
-                names_ = 0;
+  /// Where each stands in `to_`.
+  std::vector<std::uint32_t> domains_, metrics_, processes_, threads_, devices_, streams_;
+  std::uint32_t ranges_ = 0, attributes_ = 0, launches_ = 0, nodes_ = 0, paths_ = 0, names_ = 0;
   std::vector<std::uint32_t> shapes_;
 };
 

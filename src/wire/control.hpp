@@ -15,9 +15,12 @@ inline constexpr char kWindow[] = "window-";       ///< and the window's number
 inline constexpr char kMagic[8] = {'R', 'S', 'C', 'T', 'R', 'L', '1', '\n'};
 inline constexpr std::uint32_t kBytes = 4096;
 
+/// Page::dormant: the GPU's timeline, which takes a while, is to begin.
+inline constexpr std::uint32_t kDormant = 1, kWaking = 2;
+
 struct alignas(kBytes) Page {
   char magic[8];
-  std::uint32_t dormant;  ///< not 0: nothing is recorded
+  std::uint32_t dormant;  ///< not 0: nothing is recorded. kWaking: a window is about to open
   std::uint32_t window;   ///< the number of the one that is open, or was last; from 1
   std::uint32_t follows;  ///< the window before it when nothing lies between them, else 0
   std::uint32_t pid;      ///< of the program

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Windows: --after, --for, --stopped and `rangescope ctl`. Usage: windows.py BIN_DIR SOURCE_DIR"""
+"""Windows: --after, --for, --stopped and `rangescope ctl`. Usage: windows.py BIN_DIR SOURCE_DIR [LIBCUPTI VICTIM]"""
 import glob
 import http.client
 import json
@@ -175,6 +175,30 @@ class Windows(unittest.TestCase):
             self.assertEqual(region["wall_ns"]["inclusive"], sum(part[path]["wall_ns"]["inclusive"] for part in parts))
         self.assertIn("the program has ended", self.ctl("start", code=66).stderr)
         self.assertEqual(os.listdir(self.captures()).count("control.sock"), 0)
+
+    @unittest.skipUnless(sys.argv[3:], "built without CUPTI's headers")
+    def test_work_of_the_gpu_is_that_of_the_windows(self):
+        self.env["RANGESCOPE_CUPTI"] = sys.argv[3]
+        steps = self.start(TOOL, "profile", "--stopped", "--", sys.argv[4], "steps", "12000")  # of one to three kernels of 10 us
+        while not glob.glob(f"{self.folder}/rangescope-runs/*/native/*.gpu"):
+            time.sleep(0.05)
+        for _ in range(2):
+            self.ctl("start")
+            time.sleep(0.4)
+            self.ctl("stop")
+            time.sleep(0.1)
+        live = self.report("ctl", "latest", "report", "2")
+        self.end(steps, 0)
+        both, second = self.report(), self.report("report", f"{self.captures()}/window-2")
+        self.assertEqual(self.regions(live)[("step",)]["gpu"]["kernels"], self.regions(second)[("step",)]["gpu"]["kernels"])
+        self.assertEqual(len(both["devices"]), 1)
+        for report in (second, both):
+            step = self.regions(report)[("step",)]
+            self.assertFalse(step["gpu"]["partial"])
+            self.assertAlmostEqual(step["gpu"]["kernels"] / step["occurrences"], 2, delta=0.02)
+            self.assertAlmostEqual(step["gpu"]["kernel_ns"], 10_000 * step["gpu"]["kernels"], delta=10_000)
+            self.assertLess(step["occurrences"], 9000)
+        self.assertGreater(self.regions(both)[("step",)]["gpu"]["kernels"], 1.2 * self.regions(second)[("step",)]["gpu"]["kernels"])
 
     def test_a_server_under_load_survives_a_hundred_windows(self):
         tool, port = self.profile(SERVER, "--stopped")

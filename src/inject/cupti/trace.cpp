@@ -20,6 +20,7 @@
 #include "inject/cupti/threads.hpp"
 #include "inject/cupti/trace_settings.hpp"
 #include "inject/nvtx/capture.hpp"
+#include "inject/nvtx/control.hpp"
 #include "inject/nvtx/process.hpp"
 #include "inject/python/modules.hpp"
 #include "wire/counters.hpp"
@@ -57,6 +58,9 @@ struct Tracer {
   bool by_callback = false;
   std::atomic<bool> hardware_times{false};
   bool calls_pause = false;  // launch calls too, with the rest
+  bool follows = false;      // windows that others open and close
+  bool awake = true;         // one is open
+  std::uint32_t turns = 0, turns_a_flush = 1;
   CUpti_CallbackId calls[256] = {};
   std::size_t call_count = 0;
   std::uint32_t generation = 0;  // of the process that it belongs to
@@ -292,8 +296,7 @@ void find_modules(Tracer& t) {
     why = "PyTorch is not loaded";
   else if (t.settings.modules)
     t.in_modules = t.modules.start(t.settings.module_levels, why);
-  if (t.in_modules)
-    t.modules.functions().choose(phases == nullptr || std::strcmp(phases, "off") != 0, functions);
+  if (t.in_modules) t.modules.functions().choose(phases == nullptr || std::strcmp(phases, "off") != 0, functions);
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   t.encoder.info("modules", t.in_modules ? "on" : why);
 }
@@ -351,8 +354,24 @@ void flush_where_idle(Tracer& t) {
   }
 }
 
+// Outside of windows nothing is recorded, so there is nothing to flush.
+void follow_windows(Tracer& t) {
+  const bool wanted = !control::asleep();
+  if (wanted == t.awake) return;
+  t.awake = wanted;
+  if (wanted) {
+    (void)resume_activity();
+  } else {
+    (void)pause_activity();
+    flush_activity();
+  }
+}
+
 void flush_turn() {
-  flush_where_idle(tracer());
+  Tracer& t = tracer();
+  if (t.follows) follow_windows(t);
+  if (!t.awake || ++t.turns % t.turns_a_flush != 0) return;
+  flush_where_idle(t);
   overhead_check();
 }
 
@@ -474,7 +493,8 @@ bool start_trace(const TraceSettings& settings) {
   auto* t = new (tracer_memory) Tracer;
   the_tracer.compare_exchange_strong(none, t, std::memory_order_release);
   t->settings = settings;
-  t->calls_pause = std::getenv(wire::kOverhead) != nullptr;
+  t->follows = control::controlled();
+  t->calls_pause = std::getenv(wire::kOverhead) != nullptr || t->follows;
   t->generation = process_generation();
   char why[512] = {};
   const bool loaded = load(t->api, why, sizeof why);
@@ -519,7 +539,12 @@ bool start_trace(const TraceSettings& settings) {
     t->stream.flush();
   }
   t->state.store(State::kRunning);
-  t->flusher.start(settings.flush_interval_ms, flush_turn);
+  constexpr std::uint32_t kLook_ms = 10;  // how soon a window that opens or closes is seen
+  if (t->follows) {
+    follow_windows(*t);
+    t->turns_a_flush = settings.flush_interval_ms == 0 ? UINT32_MAX : settings.flush_interval_ms / kLook_ms + 1;
+  }
+  t->flusher.start(t->follows ? kLook_ms : settings.flush_interval_ms, flush_turn);
   start_counters(t->api, t->subscription);
   start_overhead();
   return true;

@@ -12,6 +12,14 @@ extern wire::control::Page page;  ///< zeros: all is recorded
 [[nodiscard]] inline bool dormant() {
   return __atomic_load_n(&page.dormant, __ATOMIC_RELAXED) != 0;
 }
+/// The same, and no window is about to open.
+[[nodiscard]] inline bool asleep() {
+  return __atomic_load_n(&page.dormant, __ATOMIC_RELAXED) == wire::control::kDormant;
+}
+/// Somebody else says when to record.
+[[nodiscard]] inline bool controlled() {
+  return page.magic[0] != 0;
+}
 /// The number of the window; 0 where nobody controls the recording.
 [[nodiscard]] inline std::uint32_t window() {
   return __atomic_load_n(&page.window, __ATOMIC_ACQUIRE);

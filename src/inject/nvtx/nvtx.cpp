@@ -229,7 +229,8 @@ Slot always() {
 }
 template <unsigned module, unsigned index, auto function>
 Slot slot() {
-  return always<module, index, &Awake<function>::call>();
+  // A range that is recorded is 3 ns of 66 longer with the question.
+  return control::controlled() ? always<module, index, &Awake<function>::call>() : always<module, index, function>();
 }
 
 template <std::size_t count>

@@ -124,6 +124,10 @@ class ThreadStream {
     window_ = window;
   }
   [[nodiscard]] std::uint32_t window() const { return window_; }
+  /// One branch for both: this is asked by every hook.
+  [[nodiscard]] bool is_of(std::uint32_t generation, std::uint32_t window) const {
+    return ((generation ^ generation_) | (window ^ window_)) == 0;
+  }
   [[nodiscard]] std::uint32_t generation() const { return generation_; }
 
   /// Whether `address` is in its mapped chunk. Async-signal-safe.

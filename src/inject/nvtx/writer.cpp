@@ -144,8 +144,8 @@ class Hook {
     inside = &mark;
     entered_ = true;
     stream_ = my_stream;
-    if (stream_ == nullptr || stream_->generation() != process.generation.load(std::memory_order_relaxed) ||
-        stream_->window() != control::window()) [[unlikely]]
+    if (stream_ == nullptr || !stream_->is_of(process.generation.load(std::memory_order_relaxed), control::window()))
+        [[unlikely]]
       stream_ = attach();
   }
   ~Hook() { leave(); }

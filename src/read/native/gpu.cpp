@@ -298,6 +298,7 @@ class GpuReader {
   }
   void correct_clock();
   void link_launches();
+  void cut_to_window();
   void drop_what_has_no_launch();
   void add_synchronizations();
 
@@ -380,6 +381,42 @@ void GpuReader::link_launches() {
   }
 }
 
+// The stream is that of the whole run: what belongs to other windows goes. What was under way at an edge is cut there.
+void GpuReader::cut_to_window() {
+  const auto outside = [this](const auto& item) {
+    return item.end_ns <= session_.begin_ns || item.start_ns >= session_.end_ns;
+  };
+  std::vector<std::uint32_t> places(session_.launches.size() - first_.launches, model::kNone);
+  std::size_t kept = first_.launches;
+  for (std::size_t i = first_.launches; i < session_.launches.size(); ++i) {
+    const std::int64_t at = session_.launches[i].start_ns;
+    if (at < session_.begin_ns || at >= session_.end_ns) continue;
+    places[i - first_.launches] = static_cast<std::uint32_t>(kept);
+    session_.launches[kept++] = session_.launches[i];
+  }
+  session_.launches.resize(kept);
+  modules_.moved(first_.launches, places);
+  const auto cut = [&](auto& items, std::size_t from) {
+    const auto begin = items.begin() + static_cast<std::ptrdiff_t>(from);
+    items.erase(std::remove_if(begin, items.end(), outside), items.end());
+    for (std::size_t i = from; i < items.size(); ++i) {
+      if (items[i].launch != model::kNone) items[i].launch = places[items[i].launch - first_.launches];
+      items[i].start_ns = std::max(items[i].start_ns, session_.begin_ns);
+      items[i].end_ns = std::min(items[i].end_ns, session_.end_ns);
+    }
+  };
+  cut(session_.kernels, first_.kernels);
+  cut(session_.copies, first_.copies);
+  cut(session_.memsets, first_.memsets);
+  cut(session_.graph_launches, first_.graphs);
+  std::erase_if(session_.gpu_pauses,
+                [&](const model::GpuPause& pause) { return pause.process == process_ && outside(pause); });
+  for (model::GpuPause& pause : session_.gpu_pauses) {
+    pause.start_ns = std::max(pause.start_ns, session_.begin_ns);
+    pause.end_ns = std::min(pause.end_ns, session_.end_ns);
+  }
+}
+
 // A call that waits is recorded as a call; which stream or event it waited for is not known. While the timeline is
 // paused for counters, it is they who wait.
 void GpuReader::add_synchronizations() {
@@ -419,6 +456,7 @@ void GpuReader::finish(const GpuDamage& damage) {
   correct_clock();
   link_launches();
   counters_.finish(where_);
+  if (!session_.windows.empty()) cut_to_window();
   if (double share = 0, run = 0, switching = 0, records = 0, windows = 0;
       std::sscanf(info("overhead").c_str(), "%lf %lf %lf %lf %lf", &share, &run, &switching, &records, &windows) == 5 &&
       run > 0)
@@ -449,7 +487,7 @@ void GpuReader::finish(const GpuDamage& damage) {
     lose("bad_gpu_records", damage.bad_records + undefined_,
          "records that contradict themselves or what was defined before");
   }
-  if (info("end") != "clean" && !unavailable_) {
+  if (info("end") != "clean" && !unavailable_ && session_.windows.empty()) {
     const std::string interval = info("flush_interval_ms");
     lose("gpu_stream_not_closed", 0,
          interval.empty() || interval == "0"
@@ -507,12 +545,12 @@ std::vector<fs::path> streams_in(const fs::path& folder) {
 }
 
 // The driver loads the library when CUDA starts, long after the image began; an exec in the same pid begins a new
-// image.
+// image. Of windows it is that of the whole run, and older than what stands here.
 std::uint32_t process_of(const GpuStreamHead& head, model::Session& session) {
   std::uint32_t best = model::kNone;
   for (std::uint32_t i = 0; i < session.processes.size(); ++i) {
     const model::Process& process = session.processes[i];
-    if (process.pid != head.pid || process.start_ns > head.start_ns) continue;
+    if (process.pid != head.pid || (process.start_ns > head.start_ns && session.windows.empty())) continue;
     if (best == model::kNone || process.start_ns >= session.processes[best].start_ns) best = i;
   }
   if (best == model::kNone) {

@@ -25,6 +25,11 @@ class ModuleCalls {
   void launched(std::uint32_t launch, std::uint32_t module, std::uint32_t same) {
     launches_.push_back({launch, module, same});
   }
+  /// session.launches[from + i] stands at places[i] now, or nowhere.
+  void moved(std::size_t from, const std::vector<std::uint32_t>& places) {
+    for (Launched& one : launches_) one.launch = places[one.launch - from];
+    std::erase_if(launches_, [](const Launched& one) { return one.launch == model::kNone; });
+  }
   /// Adds the ranges of launches[from ...]. After their times and threads are known.
   void place(std::size_t from, model::Session& session) const;
 

@@ -163,6 +163,10 @@ std::uint64_t cut_to_window(const wire::launched::Launched& launched, model::Ses
     if (at != model::kOpen) at = std::clamp(at, session.begin_ns, session.end_ns);
   };
   for (model::Process& process : session.processes) cut(process.start_ns), cut(process.end_ns);
+  std::erase_if(session.cpu.samples, [&](const model::CpuSample& sample) {
+    return sample.at_ns < session.begin_ns || sample.at_ns >= session.end_ns;
+  });
+  for (model::CpuWait& wait : session.cpu.waits) cut(wait.start_ns), cut(wait.end_ns);
   std::uint64_t open = 0;
   for (model::Range& range : session.ranges) {
     open += range.end_ns == model::kOpen ? 1 : 0;
@@ -326,16 +330,21 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
   session.sources.push_back({path.string(), std::string(name()), tool, schema, model::Maker::kRangescope});
   losses.add("unreadable_captures", refused, "capture files that could not be opened or are none");
   order_ranges(session);
-  if (folder && options.kernels) read_gpu_files(path, left_out, session);
+  if (launched.window > 0) {
+    session.begin_ns = launched.start_ns;
+    session.end_ns = launched.end_ns > 0 ? launched.end_ns : model::kOpen;
+    session.windows.push_back({launched.window, launched.ran_ns, 0});
+  }
+  if (folder && options.kernels) read_gpu_files(launched.window > 0 ? path.parent_path() : path, left_out, session);
   if (folder && options.kernels) read_sample_files(path, session);
   set_span(launched, session);
-  if (launched.window > 0) {
-    losses.add("window_edge", cut_to_window(launched, session), kWindowEdge);
-    session.windows.push_back({launched.window, launched.ran_ns, session.end_ns - session.begin_ns});
-  }
   if (launched.attached_pid > 0) session.attached = {launched.attached_pid, launched.ran_ns};
   if (session.clock.kind.empty()) session.clock = {"CLOCK_MONOTONIC", launched.start_ns, launched.start_unix_ns, {}};
   if (folder && options.kernels) read_cpu_files(path, session);
+  if (launched.window > 0) {
+    losses.add("window_edge", cut_to_window(launched, session), kWindowEdge);
+    session.windows.front().length_ns = session.end_ns - session.begin_ns;
+  }
   losses.move_to(session.losses);
   for (const fs::path& again : folder ? relaunches_of(path) : std::vector<fs::path>{}) {
     auto results = read(again, options);
