@@ -14,7 +14,7 @@ A program that only has ranges imports nothing but rangescope.ranges.
 """
 from __future__ import annotations
 
-from .ranges import backend, failure, range
+from .ranges import backend, failure, range, window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .runs import (CommandError, Comparison, Function, Gate, Kernel, Rank, Record, Region, ReportError, Run, Verdict, command,
                        compare, gate, load, profile, save_baseline)
 
-__all__ = ["range", "backend", "failure", "load", "profile", "compare", "gate", "save_baseline", "command", "Run", "Record", "Verdict",
+__all__ = ["range", "window", "backend", "failure", "load", "profile", "compare", "gate", "save_baseline", "command", "Run", "Record", "Verdict",
            "Region", "Kernel", "Rank", "Function", "Comparison", "Gate", "CommandError", "ReportError"]
 
 

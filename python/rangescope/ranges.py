@@ -5,6 +5,9 @@
     with rangescope.range("decode", payload=tokens):      # a context manager
         ...
 
+    with rangescope.window():                             # under `rangescope profile --stopped`: this is recorded
+        ...
+
     @rangescope.range("forward", domain="model")          # or a decorator
     def forward(x): ...
 
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, TypeVar
     _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-__all__ = ["range", "backend", "failure"]
+__all__ = ["range", "window", "backend", "failure"]
 
 # NVTX's tables (nvtxDetail/nvtxTypes.h): modules, functions in them, and types of what an event carries.
 _CALLBACKS, _CORE, _CORE2 = 1, 1, 5
@@ -190,3 +193,45 @@ def range(name: str, *, payload: int | float | None = None, domain: str | None =
     sync_after: synchronize the device before the range ends, also when an exception ends it; nothing without a profiler.
     """
     return _nothing if _nvtx is None else _Range(name, payload, domain, sync_after)
+
+
+class _Window:
+    """What runs inside is recorded, where `rangescope profile --stopped` runs the program; elsewhere it does nothing."""
+
+    def __init__(self) -> None:
+        self.opened = False
+
+    @staticmethod
+    def _ask(request: bytes) -> bool:
+        folder = os.environ.get("RANGESCOPE_DIR")
+        if not folder:
+            return False
+        import socket
+        try:
+            at = os.open(folder, getattr(os, "O_PATH", os.O_RDONLY) | os.O_CLOEXEC)  # its path may be longer than an address
+            try:
+                with socket.socket(socket.AF_UNIX) as control:
+                    control.settimeout(10)
+                    control.connect(f"/proc/self/fd/{at}/control.sock")
+                    control.sendall(request)
+                    return control.recv(16).startswith(b"ok")
+            finally:
+                os.close(at)
+        except OSError:
+            return False
+
+    def __enter__(self) -> _Window:
+        self.opened = self._ask(b"start\n")
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self.opened:
+            self._ask(b"stop\n")
+
+
+def window() -> _Window:
+    """A window of the run, as `rangescope ctl RUN start` opens one: a context manager. One that is open already stays so.
+
+    `opened` says whether this one was: False without rangescope, and in a run that records its program from begin to end.
+    """
+    return _Window()

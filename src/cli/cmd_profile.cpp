@@ -40,6 +40,7 @@ class Profile final : public Subcommand {
     for (const auto& [name, into] : {std::pair{"--after", &windows_.after}, {"--for", &windows_.length}})
       app.under("Windows").add_duration(
           name, [to = into](std::int64_t ns) { *to = std::chrono::nanoseconds(ns); }, 0, kLongest);
+    app.under("Windows").add_option("--window", window_);
     app.under("Windows").add_flag("--stopped", windows_.stopped);
     bind_native(app, native_);
     bind_sampling(app, sampling_);
@@ -80,6 +81,11 @@ class Profile final : public Subcommand {
     if (!repeat || *repeat > kMost || (*repeat < 1 && repeat_ != "auto"))
       return say({base::Code::kUsage, "'" + base::printable(repeat_) + "' is no number of runs", "--repeat",
                   "Write 1 to 1000, or auto"});
+    if (!window_.empty()) {
+      auto counted = profile::parse_counted(window_);
+      if (!counted) return say(counted.error());
+      windows_.counted = std::move(*counted);
+    }
     profile::warn_of_idle_keys(config);
     if (auto events = profile::wanted_events(sampling_); !events) return say(events.error());
     const profile::Done done = profile::run(config, {.analysis = analysis_,
@@ -102,7 +108,7 @@ class Profile final : public Subcommand {
   ConfigArguments configuration_;
   bool dry_run_ = false, strict_ = false, watch_ = false;
   std::optional<std::chrono::nanoseconds> every_;
-  std::string repeat_ = "1", openmetrics_;
+  std::string repeat_ = "1", openmetrics_, window_;
   int to_ = STDERR_FILENO;
   collect::native::Options native_;
   profile::SampleChoice sampling_;

@@ -279,6 +279,9 @@ base::Result<void> Engine::prepare() {
 /// What cannot be had in windows, by name.
 base::Result<void> Engine::check_windows() const {
   if (!args_.windows.any()) return {};
+  if (args_.windows.counted && (args_.windows.stopped || args_.windows.after || args_.windows.length))
+    return base::fail(base::Code::kUsage, "--window says when the window begins and ends", "--window",
+                      "Leave out --after, --for and --stopped");
   const std::pair<bool, const char*> refused[] = {{!native_, "--no-native"},
                                                   {nsys_, "--nsys"},
                                                   {ncu_, "--ncu"},
@@ -290,7 +293,7 @@ base::Result<void> Engine::check_windows() const {
     if (given)
       return base::fail(base::Code::kUsage,
                         std::string("windows hold what the native stage records of one run, without ") + option, option,
-                        "Leave it out, or --after, --for and --stopped");
+                        "Leave it out, or --after, --for, --window and --stopped");
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include "base/held_folder.hpp"
 #include "base/log.hpp"
 #include "base/signals.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 #include "base/version.hpp"
 #include "collect/native/trim.hpp"
@@ -112,9 +113,11 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
   if (windows) windows->ended();
   unopened_ = windows && windows->count() == 0;
   if (ran && unopened_)
-    explanations_.push_back({args_.windows.stopped
-                                 ? std::string("no window was opened: rangescope ctl PID start opens one")
-                                 : "the program ended before its first window began (--after)",
+    explanations_.push_back({args_.windows.stopped   ? "no window was opened: rangescope ctl PID start opens one"
+                             : args_.windows.counted ? "the program ended before occurrence " +
+                                                           std::to_string(args_.windows.counted->first) + " of range " +
+                                                           base::printable(args_.windows.counted->range) + " (--window)"
+                                                     : "the program ended before its first window began (--after)",
                              false});
   if (*sampling) (*sampling)->stop();
   if (*cpu) (*cpu)->stop();

@@ -83,6 +83,21 @@ bool is_of_this_user(int client) {
 
 }  // namespace
 
+base::Result<WindowChoice::Counted> parse_counted(const std::string& text) {
+  const auto colon = text.rfind(':');
+  const std::string numbers = colon == std::string::npos ? "" : text.substr(colon + 1);
+  const auto dash = numbers.find('-');
+  const auto first = base::to_uint(numbers.substr(0, dash));
+  const auto last = dash == std::string::npos ? first : base::to_uint(numbers.substr(dash + 1));
+  constexpr std::uint64_t kMost = 1u << 31;
+  if (!first || !last || *first == 0 || *last < *first || *last > kMost || colon == 0 ||
+      colon >= sizeof control::Page::name)
+    return base::fail(base::Code::kUsage, "'" + base::printable(text) + "' names no occurrences of a range", "--window",
+                      "Write a range, the first and the last one: --window step:100-110");
+  return WindowChoice::Counted{text.substr(0, colon), static_cast<std::uint32_t>(*first),
+                               static_cast<std::uint32_t>(*last)};
+}
+
 struct Windows::State {
   fs::path captures;
   WindowChoice choice;
@@ -106,6 +121,8 @@ struct Windows::State {
   ~State();
   void run();
   void turn();
+  [[nodiscard]] std::string sample_cpu(std::uint32_t window);
+  void opened(std::int64_t start_ns);
   [[nodiscard]] std::string start();
   [[nodiscard]] std::string stop();
   [[nodiscard]] std::string status();
@@ -114,6 +131,7 @@ struct Windows::State {
     return captures / (control::kWindow + std::to_string(window));
   }
   [[nodiscard]] bool publish() const;
+  void follow_count();
   void note(std::uint32_t window) const {
     (void)base::write_file(folder_of(window) / wire::launched::kFile, wire::launched::text_of(open));
   }
@@ -128,8 +146,8 @@ Windows::State::~State() {
 
 /// Written, not stored through a map: whoever cuts the file must not end us.
 bool Windows::State::publish() const {
-  constexpr std::size_t kHead = offsetof(control::Page, start_ns) + sizeof page.start_ns;
-  return ::pwrite(page_file, &page, kHead, 0) == static_cast<ssize_t>(kHead);
+  constexpr std::size_t kOurs = offsetof(control::Page, counts);  // what follows the program writes
+  return ::pwrite(page_file, &page, kOurs, 0) == static_cast<ssize_t>(kOurs);
 }
 
 /// What was sampled gets its names in a child, which may take seconds and much memory for them.
@@ -160,10 +178,49 @@ void Windows::State::bury(bool wait) {
   });
 }
 
+/// The program opens and closes the window that --window asks for: its CPU is sampled from the occurrence before on.
+void Windows::State::follow_count() {
+  if (page.first == 0 || !begun) return;
+  control::Page now{};
+  if (::pread(page_file, &now, sizeof now, 0) != static_cast<ssize_t>(sizeof now)) return;
+  if (open.start_ns == 0 && !recorder && now.dormant != control::kDormant) (void)sample_cpu(1);
+  if (open.start_ns == 0 && now.start_ns != 0 && now.pushed >= page.first) {
+    page.start_ns = now.start_ns;
+    page.dormant = 0;
+    opened(now.start_ns);
+  }
+  if (open.start_ns == 0 || now.first != 0) return;
+  page.first = 0;
+  page.dormant = control::kDormant;
+  open.end_ns = now.end_ns;
+  (void)stop();
+}
+
+std::string Windows::State::sample_cpu(std::uint32_t window) {
+  const sample::cpu::Running which{static_cast<std::uint32_t>(program), true, true};
+  auto cpu = begin_cpu(sampling, folder_of(window), &which);
+  if (cpu && *cpu) recorder.emplace(std::move(**cpu));
+  return cpu ? "" : "; the CPU is not sampled: " + base::to_string(cpu.error());
+}
+
+void Windows::State::opened(std::int64_t start_ns) {
+  windows = page.window;
+  open = {};
+  open.start_ns = start_ns;
+  open.start_unix_ns =
+      std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count() -
+      (sample::now_ns() - start_ns);
+  open.attached_pid = static_cast<std::uint32_t>(program);
+  open.ran_ns = std::max<std::int64_t>(0, start_ns - program_ns);
+  open.window = page.window;
+  note(page.window);
+}
+
 std::string Windows::State::start() {
   if (open.start_ns != 0) return fmt::format("error window {} is open already\n", open.window);
   const pid_t pid = program;
   if (pid == 0 || over) return "error the program does not run\n";
+  if (page.first != 0) return "error the window of --window is to come\n";
   const std::uint32_t window = windows + 1;
   const fs::path folder = folder_of(window);
   std::error_code error;
@@ -172,36 +229,24 @@ std::string Windows::State::start() {
   page.dormant = control::kWaking;
   (void)publish();
   const auto woken = Clock::now();
-  const sample::cpu::Running which{static_cast<std::uint32_t>(pid), true, true};
-  auto cpu = begin_cpu(sampling, folder, &which);
-  if (cpu && *cpu) recorder.emplace(std::move(**cpu));
-  windows = window;
-  open = {};
+  const std::string unsampled = sample_cpu(window);
   if (records_gpu(captures)) std::this_thread::sleep_until(woken + kWaking);
-  open.start_ns = sample::now_ns();
-  open.start_unix_ns =
-      std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count() -
-      (sample::now_ns() - open.start_ns);
-  open.attached_pid = static_cast<std::uint32_t>(pid);
-  open.ran_ns = std::max<std::int64_t>(0, open.start_ns - program_ns);
-  open.window = window;
   page.window = window;
-  page.start_ns = open.start_ns;
+  page.start_ns = sample::now_ns();
   if (publish()) {
     page.dormant = 0;
     (void)publish();
   }
-  note(window);
+  opened(page.start_ns);
   if (choice.length) closes = Clock::now() + *choice.length;
-  return fmt::format("ok window {} is open{}\n", window,
-                     cpu ? "" : "; the CPU is not sampled: " + base::to_string(cpu.error()));
+  return fmt::format("ok window {} is open{}\n", window, unsampled);
 }
 
 std::string Windows::State::stop() {
   if (open.start_ns == 0) return "error no window is open\n";
   page.dormant = control::kDormant;
   (void)publish();
-  open.end_ns = sample::now_ns();
+  if (open.end_ns == 0) open.end_ns = sample::now_ns();
   if (recorder) recorder->stop();
   note(open.window);
   name_in_child(open.window);
@@ -231,10 +276,9 @@ void Windows::State::turn() {
   if (!begun && program != 0) {
     begun = true;
     program_ns = sample::now_ns();
-    page.pid = static_cast<std::uint32_t>(program);
-    (void)publish();
-    if (!choice.stopped) opens = Clock::now() + choice.after.value_or(nanoseconds(0));
+    if (!choice.stopped && !choice.counted) opens = Clock::now() + choice.after.value_or(nanoseconds(0));
   }
+  follow_count();
   const auto now = Clock::now();
   if (opens && now >= *opens) {
     opens.reset();
@@ -261,6 +305,8 @@ void Windows::State::run() {
       std::vector<pollfd> list{{wake, POLLIN, 0}};
       server.wait_for(list);
       auto until = Clock::now() + std::chrono::seconds(list.size() > 2 || !naming.empty() ? 1 : 3600);
+      constexpr auto kLook = std::chrono::milliseconds(5);  // at what the program counts
+      if (page.first != 0) until = std::min(until, Clock::now() + kLook);
       for (const auto& due : {opens, closes})
         if (due) until = std::min(until, *due);
       const auto wait = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
@@ -272,6 +318,7 @@ void Windows::State::run() {
   } catch (const std::exception& error) {
     base::warn(std::string("windows can no longer be opened or closed: ") + error.what());
   }
+  follow_count();
   if (open.start_ns != 0) (void)stop();
   bury(true);  // they end with this thread
 }
@@ -288,7 +335,15 @@ base::Result<std::unique_ptr<Windows>> Windows::begin(const fs::path& captures, 
   state->page_file = ::open(base::in_place(page).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   std::memcpy(state->page.magic, control::kMagic, sizeof state->page.magic);
   state->page.dormant = control::kDormant;
-  if (state->page_file < 0 || ::ftruncate(state->page_file, control::kBytes) != 0 || !state->publish())
+  if (choice.counted) {
+    state->page.first = choice.counted->first;
+    state->page.last = choice.counted->last;
+    choice.counted->range.copy(state->page.name, sizeof state->page.name - 1);
+    state->page.window = 1;
+    fs::create_directories(base::in_place(state->folder_of(1)), error);
+    if (state->page.first == 1) state->page.dormant = control::kWaking;
+  }
+  if (state->page_file < 0 || ::pwrite(state->page_file, &state->page, sizeof state->page, 0) != control::kBytes)
     return base::fail(base::Code::kIo, "cannot be written: " + reason(), page.string());
   state->wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (state->wake < 0) return base::fail(base::Code::kIo, "no descriptor is left: " + reason());
@@ -330,6 +385,7 @@ void Windows::ended() {
   state_->thread.join();
   std::error_code ignored;
   fs::remove(base::in_place(state_->captures / control::kSocket), ignored);
+  if (state_->windows == 0) fs::remove_all(base::in_place(state_->folder_of(1)), ignored);  // made before it was opened
 }
 
 std::uint32_t Windows::count() const {

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/result.hpp"
 #include "profile/sampling.hpp"
@@ -21,11 +22,19 @@
 namespace rangescope::profile {
 
 struct WindowChoice {
+  struct Counted {
+    std::string range;
+    std::uint32_t first = 0, last = 0;
+  };
+  std::optional<Counted> counted;                 ///< from occurrence `first` of a range to `last`
   bool stopped = false;                           ///< begins dormant
   std::optional<std::chrono::nanoseconds> after;  ///< the first window begins
   std::optional<std::chrono::nanoseconds> length;
-  [[nodiscard]] bool any() const { return stopped || after || length; }
+  [[nodiscard]] bool any() const { return counted || stopped || after || length; }
 };
+
+/// "step:100-110", "step:100". kUsage.
+[[nodiscard]] base::Result<WindowChoice::Counted> parse_counted(const std::string& text);
 
 class Windows {
  public:

@@ -1,5 +1,5 @@
 // The page by which `rangescope profile` says to the library in the program what is recorded: the file `control` among
-// the captures, which every process of the program maps once and only reads. Without the file all is recorded.
+// the captures, which every process of the program maps once. Without the file all is recorded.
 //
 // What is recorded in a window goes into a folder of its own, window-1, window-2 ... beside the page: captures,
 // `launched` (wire/launched.hpp) and samples of the CPU, as of a run that is as long as the window.
@@ -23,8 +23,15 @@ struct alignas(kBytes) Page {
   std::uint32_t dormant;  ///< not 0: nothing is recorded. kWaking: a window is about to open
   std::uint32_t window;   ///< the number of the one that is open, or was last; from 1
   std::uint32_t follows;  ///< the window before it when nothing lies between them, else 0
-  std::uint32_t pid;      ///< of the program
+  std::uint32_t unused;
   std::int64_t start_ns;  ///< of the window
+  /// --window NAME:FIRST-LAST: the process that pushes a range of that name first counts them here, opens the window
+  /// at the push of FIRST, and closes it at that of the one after LAST. `first` 0: nobody does.
+  std::uint32_t first, last;
+  std::uint32_t counts;  ///< that process's id
+  std::uint32_t pushed;
+  std::int64_t end_ns;  ///< when it was closed so
+  char name[256];       ///< terminated
 };
 static_assert(sizeof(Page) == kBytes);
 

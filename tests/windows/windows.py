@@ -142,6 +142,32 @@ class Windows(unittest.TestCase):
         self.assertLessEqual(losses["open_before"]["count"], 2)
         self.assertNotIn("unclosed_range", losses)
 
+    def test_a_window_by_occurrences_holds_these(self):
+        steps, _ = self.profile(STEPS, "--window", "step:30-49")
+        time.sleep(0.8)
+        self.assertIn("error" if steps.poll() else "dormant", self.ctl("status").stdout)
+        self.end(steps)
+        report = self.report()
+        window, = report["run"]["windows"]
+        regions = self.regions(report)
+        self.assertEqual(regions[("step",)]["occurrences"], 20)
+        self.assertEqual(regions[("step", "inner")]["occurrences"], 20)
+        self.assertAlmostEqual(window["duration_ns"] / 20, regions[("step",)]["wall_ns"]["median"], delta=2e6)
+        self.assertGreater(window["after_ns"], 0.29e9)
+        self.assertNotIn("open_before", [loss["kind"] for loss in report["losses"]])
+
+    def test_a_window_by_occurrences_may_last_to_the_end_or_never_come(self):
+        steps, _ = self.profile(STEPS, "--window", "step:1-1000000")
+        time.sleep(0.3)
+        out, _ = self.end(steps)
+        self.assertEqual(self.regions(self.report())[("step",)]["occurrences"], int(out.split()[-1]))
+        steps, _ = self.profile(STEPS, "--window", "nothing:5-6")
+        _, told = self.end(steps)
+        self.assertIn("the program ended before occurrence 5 of range nothing", told)
+        for wrong in ("step", "step:", ":1-2", "step:0-2", "step:3-2", "step:a-b", "step:-1", "x" * 300 + ":1"):
+            self.assertIn("--window", self.tool("profile", "--window", wrong, "--", "true", code=64).stderr)
+        self.tool("profile", "--window", "step:1", "--for", "1s", "--", "true", code=64)
+
     def test_control_opens_closes_reports_and_compares(self):
         steps, _ = self.profile(STEPS, "--stopped")
         self.assertEqual(self.ctl("status").stdout.splitlines()[:2], ["dormant", "window 0"])
@@ -175,6 +201,23 @@ class Windows(unittest.TestCase):
             self.assertEqual(region["wall_ns"]["inclusive"], sum(part[path]["wall_ns"]["inclusive"] for part in parts))
         self.assertIn("the program has ended", self.ctl("start", code=66).stderr)
         self.assertEqual(os.listdir(self.captures()).count("control.sock"), 0)
+
+    def test_a_python_program_opens_windows_itself(self):
+        program = ("import time\nimport rangescope\n"
+                   "def steps(count):\n for _ in range(count):\n  with rangescope.range('step'): time.sleep(0.002)\n"
+                   "steps(20)\n"
+                   "for count in (30, 40):\n with rangescope.window() as outer:\n  steps(count)\n"
+                   "  with rangescope.window() as inner: steps(1)\n"
+                   "  print(outer.opened, inner.opened)\n"
+                   "steps(20)")
+        done = self.tool("profile", "--stopped", "--", PYTHON, "-c", program)
+        self.assertEqual(done.stdout, "True False\n" * 2)
+        report = self.report()
+        self.assertEqual(len(report["run"]["windows"]), 2)
+        self.assertEqual(self.regions(report)[("step",)]["occurrences"], 72)
+        for command in ([PYTHON, "-c", program], [TOOL, "profile", "-q", "--", PYTHON, "-c", program]):
+            done = cases.run(command, cwd=self.folder, env=self.env)
+            self.assertEqual((done.returncode, done.stdout), (0, "False False\n" * 2), done.stderr)
 
     @unittest.skipUnless(sys.argv[3:], "built without CUPTI's headers")
     def test_work_of_the_gpu_is_that_of_the_windows(self):

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "inject/nvtx/capture.hpp"
+
 namespace rangescope::inject::control {
 
 wire::control::Page page;
@@ -16,16 +18,36 @@ wire::control::Page page;
 bool join(const char* folder) {
   char path[PATH_MAX + 16];
   snprintf(path, sizeof path, "%s/%s", folder, wire::control::kFile);
-  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return errno == ENOENT;
   char magic[sizeof page.magic] = {};
   struct stat found {};
   const bool good = fstat(file, &found) == 0 && S_ISREG(found.st_mode) && found.st_size == sizeof page &&
                     pread(file, magic, sizeof magic, 0) == sizeof magic &&
                     memcmp(magic, wire::control::kMagic, sizeof magic) == 0 &&
-                    mmap(&page, sizeof page, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
+                    mmap(&page, sizeof page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
   close(file);
   return good;
+}
+
+void count(const Name& name) {
+  if (name.bytes >= sizeof page.name || memcmp(name.text, page.name, name.bytes) != 0 || page.name[name.bytes] != '\0')
+    return;
+  const auto own = static_cast<std::uint32_t>(getpid());
+  std::uint32_t none = 0;
+  if (!__atomic_compare_exchange_n(&page.counts, &none, own, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) && none != own)
+    return;
+  const std::uint32_t number = __atomic_add_fetch(&page.pushed, 1, __ATOMIC_RELAXED);
+  if (number + 1 == page.first) {
+    __atomic_store_n(&page.dormant, wire::control::kWaking, __ATOMIC_RELAXED);
+  } else if (number == page.first) {
+    page.start_ns = now_ns();
+    __atomic_store_n(&page.dormant, 0, __ATOMIC_RELEASE);
+  } else if (number == page.last + 1) {
+    page.end_ns = now_ns();
+    __atomic_store_n(&page.dormant, wire::control::kDormant, __ATOMIC_RELEASE);
+    __atomic_store_n(&page.first, 0, __ATOMIC_RELAXED);
+  }
 }
 
 bool holds(const void* address) {

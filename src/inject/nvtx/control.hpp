@@ -2,6 +2,7 @@
 // page that is this library's own, or, where somebody controls the recording, his (wire/control.hpp).
 #pragma once
 
+#include "inject/nvtx/writer.hpp"
 #include "wire/control.hpp"
 
 namespace rangescope::inject::control {
@@ -24,6 +25,13 @@ extern wire::control::Page page;  ///< zeros: all is recorded
 [[nodiscard]] inline std::uint32_t window() {
   return __atomic_load_n(&page.window, __ATOMIC_ACQUIRE);
 }
+
+/// Some range opens and closes the window.
+[[nodiscard]] inline bool counts() {
+  return __atomic_load_n(&page.first, __ATOMIC_RELAXED) != 0;
+}
+/// A range of that name is pushed: opens or closes the window, where it is its turn.
+void count(const Name& name);
 
 /// Puts the page of `folder` in the place of ours. False where there is one that cannot be used.
 [[nodiscard]] bool join(const char* folder);

@@ -196,12 +196,28 @@ void name_device_w(int device, const wchar_t* text) {
   record_resource(0, type, static_cast<std::uint32_t>(device), WideName(text).name());
 }
 
+Name name_pushed(const char* text) {
+  return name_at(text);
+}
+Name name_pushed(const nvtxEventAttributes_t* a) {
+  if (a == nullptr) return {};
+  return a->messageType == NVTX_MESSAGE_TYPE_ASCII        ? name_at(a->message.ascii)
+         : a->messageType == NVTX_MESSAGE_TYPE_REGISTERED ? string_of(a->message.registered)
+                                                          : Name{};
+}
+Name name_pushed(nvtxDomainHandle_t, const nvtxEventAttributes_t* a) {
+  return name_pushed(a);
+}
+
 // What records, and outside of windows returns at once, as without a tool.
 template <auto function>
 struct Awake;
 template <typename R, typename... A, R (*function)(A...)>
 struct Awake<function> {
   static R call(A... arguments) {
+    if constexpr (std::is_same_v<R, int> && requires { name_pushed(arguments...); })
+      if (control::counts()) [[unlikely]]
+        control::count(name_pushed(arguments...));
     if (control::dormant()) [[unlikely]]
       return none<R>();
     return function(arguments...);
