@@ -108,7 +108,7 @@ class Control final : public Subcommand {
 
   void options(const Arguments& app) override {
     app.add_option("run", run_).required();
-    app.add_option("verb", verb_).required().one_of({"start", "stop", "status", "report"});
+    app.add_option("verb", verb_).required().one_of({"start", "stop", "status", "mark", "report"});
     app.add_option("window", window_);
     app.add_option("--runs", root_);
     bind_report(app, choice_);
@@ -118,6 +118,10 @@ class Control final : public Subcommand {
     const auto captures = find_captures(root_, run_);
     if (!captures) return say(captures.error());
     if (verb_ == "report") return report(*captures);
+    if (verb_ == "mark") {
+      const auto answer = ask(*captures, "mark " + (window_.empty() ? "mark" : window_));
+      return answer ? put(answer->substr(3)) : say(answer.error());
+    }
     if (!window_.empty()) return say({base::Code::kUsage, "one word too many: " + base::printable(window_), verb_});
     const auto answer = ask(*captures, verb_);
     if (!answer) return say(answer.error());

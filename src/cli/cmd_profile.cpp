@@ -41,6 +41,10 @@ class Profile final : public Subcommand {
       app.under("Windows").add_duration(
           name, [to = into](std::int64_t ns) { *to = std::chrono::nanoseconds(ns); }, 0, kLongest);
     app.under("Windows").add_option("--window", window_);
+    app.under("Windows").add_duration(
+        "--keep-last", [this](std::int64_t ns) { windows_.keep_last = std::chrono::nanoseconds(ns); }, 1'000'000'000,
+        kLongest);
+    app.under("Windows").add_option("--when", when_);
     app.under("Windows").add_flag("--stopped", windows_.stopped);
     bind_native(app, native_);
     bind_sampling(app, sampling_);
@@ -86,6 +90,11 @@ class Profile final : public Subcommand {
       if (!counted) return say(counted.error());
       windows_.counted = std::move(*counted);
     }
+    if (!when_.empty()) {
+      auto when = profile::parse_when(when_);
+      if (!when) return say(when.error());
+      windows_.when = std::move(*when);
+    }
     profile::warn_of_idle_keys(config);
     if (auto events = profile::wanted_events(sampling_); !events) return say(events.error());
     const profile::Done done = profile::run(config, {.analysis = analysis_,
@@ -108,7 +117,7 @@ class Profile final : public Subcommand {
   ConfigArguments configuration_;
   bool dry_run_ = false, strict_ = false, watch_ = false;
   std::optional<std::chrono::nanoseconds> every_;
-  std::string repeat_ = "1", openmetrics_, window_;
+  std::string repeat_ = "1", openmetrics_, window_, when_;
   int to_ = STDERR_FILENO;
   collect::native::Options native_;
   profile::SampleChoice sampling_;

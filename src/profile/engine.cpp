@@ -278,7 +278,13 @@ base::Result<void> Engine::prepare() {
 
 /// What cannot be had in windows, by name.
 base::Result<void> Engine::check_windows() const {
+  if (args_.windows.when && !args_.windows.keep_last)
+    return base::fail(base::Code::kUsage, "--when marks what --keep-last keeps", "--when", "Add --keep-last 60s");
   if (!args_.windows.any()) return {};
+  if (args_.windows.keep_last &&
+      (args_.windows.counted || args_.windows.stopped || args_.windows.after || args_.windows.length))
+    return base::fail(base::Code::kUsage, "--keep-last records all the time", "--keep-last",
+                      "Leave out --after, --for, --window and --stopped");
   if (args_.windows.counted && (args_.windows.stopped || args_.windows.after || args_.windows.length))
     return base::fail(base::Code::kUsage, "--window says when the window begins and ends", "--window",
                       "Leave out --after, --for and --stopped");

@@ -13,14 +13,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
+#include <deque>
+#include <functional>
 #include <new>
 #include <set>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/fs.hpp"
@@ -28,6 +33,11 @@
 #include "base/log.hpp"
 #include "base/server.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
+#include "config/schema.hpp"
+#include "profile/record.hpp"
+#include "read/registry.hpp"
+#include "runs/manifest.hpp"
 #include "sample/blocks.hpp"
 #include "wire/control.hpp"
 #include "wire/cpu.hpp"
@@ -75,6 +85,21 @@ bool records_gpu(const fs::path& captures) {
   return false;
 }
 
+/// What makes a folder of windows a run: the program is that of `run`.
+void finish_mark(const fs::path& run, const fs::path& folder) {
+  const auto manifest = runs::read_manifest(run);
+  if (!manifest) return;
+  auto record = RunRecord::begin_rank(folder, manifest->argv, manifest->arguments);
+  if (!record) return;
+  std::error_code error;
+  for (const char* file : {"env.json", "cmd.txt"}) fs::copy_file(run / file, base::in_place(folder / file), error);
+  base::Ended left;
+  left.left = true;
+  left.start_unix_ns = manifest->start_unix_ns;
+  (void)record->ended(left);
+  (void)record->finish(0, "ok", "", {});
+}
+
 bool is_of_this_user(int client) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -98,11 +123,77 @@ base::Result<WindowChoice::Counted> parse_counted(const std::string& text) {
                                static_cast<std::uint32_t>(*last)};
 }
 
+/// How often a range took how long: exact counts in steps of 2 %.
+struct History {
+  static constexpr double kStep = 1.02;
+  static constexpr std::uint64_t kFew = 100;  ///< occurrences before anything can be said of them
+  std::uint64_t count = 0;
+  double longest_ns = 0;
+  std::array<std::uint32_t, 1800> steps{};  ///< to 50 days
+
+  void add(const History& more) {
+    count += more.count;
+    longest_ns = std::max(longest_ns, more.longest_ns);
+    for (std::size_t i = 0; i < steps.size(); ++i) steps[i] += more.steps[i];
+  }
+  /// 0: unknown yet.
+  [[nodiscard]] double limit_ns(const WindowChoice::When& when) const {
+    if (when.limit_ns > 0) return when.limit_ns;
+    if (count < kFew) return 0;
+    auto above = static_cast<std::uint64_t>(static_cast<double>(count) * (1 - when.quantile));
+    std::size_t at = steps.size() - 1;
+    for (; at > 0 && steps[at] <= above; --at) above -= steps[at];
+    return std::pow(kStep, static_cast<double>(at + 1)) * when.factor;
+  }
+  [[nodiscard]] static History of(const fs::path& window, const std::string& range) {
+    History seen;
+    read::Options options;
+    options.kernels = false;
+    options.listed = 0;
+    const auto session = read::read_any(window, options);
+    if (!session) return seen;
+    for (const model::Range& one : session->ranges) {
+      // What was open at an edge may have been longer.
+      if (one.end_ns >= session->end_ns || session->strings.view(one.name) != range) continue;
+      const auto length = static_cast<double>(std::max<std::int64_t>(1, one.end_ns - one.start_ns));
+      const auto step = static_cast<std::size_t>(std::log(length) / std::log(kStep));
+      ++seen.steps[std::min(step, seen.steps.size() - 1)];
+      ++seen.count;
+      seen.longest_ns = std::max(seen.longest_ns, length);
+    }
+    return seen;
+  }
+};
+static_assert(sizeof(History) < 65536, "a pipe holds one");
+
+base::Result<WindowChoice::When> parse_when(const std::string& text) {
+  const auto wrong = [&] {
+    return base::fail(base::Code::kUsage, "'" + base::printable(text) + "' is no condition", "--when",
+                      "Write a range and what it is longer than: --when 'step > p99 * 1.5', --when 'step > 20ms'");
+  };
+  const auto above = text.rfind('>');
+  if (above == std::string::npos) return wrong();
+  WindowChoice::When when;
+  when.range = base::trim(std::string_view(text).substr(0, above));
+  const auto words = base::split(std::string_view(text).substr(above + 1), '*');
+  const std::string limit(base::trim(words.front()));
+  const auto factor = words.size() == 2 ? base::to_double(base::trim(words[1])) : std::optional<double>(1);
+  if (const auto duration = config::parse_duration(limit))
+    when.limit_ns = static_cast<double>(*duration);
+  else if (const auto percent = limit.starts_with('p') ? base::to_double(limit.substr(1)) : std::nullopt)
+    when.quantile = *percent / 100;
+  if (when.range.empty() || words.size() > 2 || !factor || *factor <= 0 || (when.limit_ns > 0 && words.size() == 2) ||
+      (when.limit_ns <= 0 && (when.quantile <= 0 || when.quantile >= 1)))
+    return wrong();
+  when.factor = *factor;
+  return when;
+}
+
 struct Windows::State {
   fs::path captures;
   WindowChoice choice;
   SampleChoice sampling;
-  int page_file = -1, wake = -1;
+  int page_file = -1, wake = -1, looking = -1;
   base::Server server;
   std::atomic<pid_t> program{0};
   std::atomic<bool> over{false};
@@ -114,7 +205,15 @@ struct Windows::State {
   bool begun = false;  ///< the program was seen
   std::int64_t program_ns = 0;
   std::optional<Clock::time_point> opens, closes;
-  std::optional<sample::cpu::Recorder> recorder;
+  std::optional<sample::cpu::Recorder> recorder;  ///< of the window that is open
+  struct Closed {
+    std::uint32_t window;
+    Clock::time_point at;
+    std::optional<sample::cpu::Recorder> recorder;
+  };
+  std::deque<Closed> ring;  ///< of --keep-last
+  History history;          ///< of --when
+  std::uint32_t own_marks = 0;
   wire::launched::Launched open;                     ///< start_ns 0: none is
   std::set<std::pair<pid_t, std::uint32_t>> naming;  ///< processes that name what was sampled in a window
 
@@ -135,12 +234,16 @@ struct Windows::State {
   void note(std::uint32_t window) const {
     (void)base::write_file(folder_of(window) / wire::launched::kFile, wire::launched::text_of(open));
   }
-  void name_in_child(std::uint32_t window);
+  /// `work` in a child of ours; here where none can be made.
+  void in_child(std::uint32_t window, const std::function<void()>& work);
   void bury(bool wait);
+  void rotate();
+  void look(const Closed& closed);
+  [[nodiscard]] std::string mark(const std::string& name);
 };
 
 Windows::State::~State() {
-  for (const int fd : {page_file, wake})
+  for (const int fd : {page_file, wake, looking})
     if (fd >= 0) ::close(fd);
 }
 
@@ -150,22 +253,19 @@ bool Windows::State::publish() const {
   return ::pwrite(page_file, &page, kOurs, 0) == static_cast<ssize_t>(kOurs);
 }
 
-/// What was sampled gets its names in a child, which may take seconds and much memory for them.
-void Windows::State::name_in_child(std::uint32_t window) {
-  if (!recorder) return;
+void Windows::State::in_child(std::uint32_t window, const std::function<void()>& work) {
   const pid_t parent = ::getpid(), child = ::fork();
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);
     std::set_new_handler(nullptr);
-    recorder->finish();
+    work();
     ::_exit(0);
   }
   if (child > 0)
     naming.emplace(child, window);
   else
-    recorder->finish();
-  recorder.reset();
+    work();
 }
 
 void Windows::State::bury(bool wait) {
@@ -232,6 +332,7 @@ std::string Windows::State::start() {
   const std::string unsampled = sample_cpu(window);
   if (records_gpu(captures)) std::this_thread::sleep_until(woken + kWaking);
   page.window = window;
+  page.since = window;
   page.start_ns = sample::now_ns();
   if (publish()) {
     page.dormant = 0;
@@ -239,6 +340,7 @@ std::string Windows::State::start() {
   }
   opened(page.start_ns);
   if (choice.length) closes = Clock::now() + *choice.length;
+  if (choice.keep_last) closes = Clock::now() + *choice.keep_last / 2;
   return fmt::format("ok window {} is open{}\n", window, unsampled);
 }
 
@@ -249,7 +351,9 @@ std::string Windows::State::stop() {
   if (open.end_ns == 0) open.end_ns = sample::now_ns();
   if (recorder) recorder->stop();
   note(open.window);
-  name_in_child(open.window);
+  // What was sampled gets its names in a child: that may take seconds and much memory.
+  if (recorder) in_child(open.window, [this] { recorder->finish(); });
+  recorder.reset();
   const std::string text = fmt::format("ok window {} is over\n", open.window);
   open = {};
   closes.reset();
@@ -268,7 +372,73 @@ std::string Windows::State::answer(std::string_view request) {
   if (request == "start") return start();
   if (request == "stop") return stop();
   if (request == "status") return status();
+  if (request.starts_with("mark ")) return mark(std::string(request.substr(sizeof "mark " - 1)));
   return "error unknown request\n";
+}
+
+/// The open window closes and the next one opens, without a gap; what nobody wants to keep any more goes.
+void Windows::State::rotate() {
+  const std::uint32_t window = windows + 1;
+  std::error_code error;
+  fs::create_directories(base::in_place(folder_of(window)), error);
+  std::optional<sample::cpu::Recorder> before;
+  if (recorder) before.emplace(std::move(*recorder));
+  recorder.reset();
+  (void)sample_cpu(window);
+  page.window = window;
+  page.start_ns = open.end_ns = sample::now_ns();
+  (void)publish();
+  note(open.window);
+  if (before) before->stop();
+  ring.push_back({open.window, Clock::now(), {}});
+  if (before) ring.back().recorder.emplace(std::move(*before));
+  opened(page.start_ns);
+  closes = Clock::now() + *choice.keep_last / 2;
+  if (choice.when) look(ring.back());
+  while (!ring.empty() && Clock::now() - ring.front().at > *choice.keep_last) {
+    fs::remove_all(base::in_place(folder_of(ring.front().window)), error);
+    ring.pop_front();
+  }
+}
+
+/// How long the range took in a window that was closed, read by a child.
+void Windows::State::look(const Closed& closed) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return;
+  in_child(0, [&] {
+    const auto seen = History::of(folder_of(closed.window), choice.when->range);
+    (void)!::write(ends[1], &seen, sizeof seen);
+  });
+  ::close(ends[1]);
+  // A pipe holds it all. It is read when the child was buried.
+  if (looking >= 0) ::close(looking);
+  looking = ends[0];
+}
+
+/// The windows of the last seconds become a run of their own.
+std::string Windows::State::mark(const std::string& name) {
+  if (!choice.keep_last) return "error nothing is kept to be marked: begin with profile --keep-last 60s\n";
+  if (name.empty() || name != base::sanitize_component(name)) return "error a mark's name is a plain word\n";
+  if (open.start_ns == 0) return "error the program does not run\n";
+  const fs::path run = captures.parent_path(), folder = run / "marks" / name;
+  std::error_code error;
+  fs::create_directories(base::in_place(folder.parent_path()), error);
+  if (!fs::create_directory(base::in_place(folder), error)) return "error there is a mark of that name\n";
+  rotate();
+  fs::create_directory(base::in_place(folder / "native"), error);
+  for (const Closed& closed : ring)
+    fs::rename(base::in_place(folder_of(closed.window)),
+               base::in_place(folder / "native" / folder_of(closed.window).filename()), error);
+  for (fs::directory_iterator entry(captures, error), end; !error && entry != end; entry.increment(error))
+    if (entry->path().extension() == ".gpu")  // one file for all windows
+      fs::create_hard_link(entry->path(), base::in_place(folder / "native" / entry->path().filename()), error);
+  in_child(ring.back().window, [&] {
+    for (Closed& closed : ring)
+      if (closed.recorder) closed.recorder->finish();
+    finish_mark(run, folder);
+  });
+  ring.clear();
+  return "ok " + folder.string() + "\n";
 }
 
 /// All that is due.
@@ -276,15 +446,33 @@ void Windows::State::turn() {
   if (!begun && program != 0) {
     begun = true;
     program_ns = sample::now_ns();
-    if (!choice.stopped && !choice.counted) opens = Clock::now() + choice.after.value_or(nanoseconds(0));
+    if (page.dormant == 0) {
+      (void)sample_cpu(1);
+      opened(program_ns);
+      closes = Clock::now() + (choice.keep_last ? *choice.keep_last / 2 : *choice.length);
+    } else if (choice.after) {
+      opens = Clock::now() + *choice.after;
+    }
   }
   follow_count();
+  if (History seen; looking >= 0 && ::read(looking, &seen, sizeof seen) == static_cast<ssize_t>(sizeof seen)) {
+    ::close(std::exchange(looking, -1));
+    const double limit_ns = history.limit_ns(*choice.when);
+    history.add(seen);
+    if (limit_ns > 0 && seen.longest_ns > limit_ns) {
+      const std::string said = mark(fmt::format("when-{}", ++own_marks));
+      base::info(fmt::format("--when: {} took {} (more than {}): {}", base::printable(choice.when->range),
+                             base::format_ns(seen.longest_ns), base::format_ns(limit_ns), base::trim(said)));
+    }
+  }
   const auto now = Clock::now();
   if (opens && now >= *opens) {
     opens.reset();
     if (const std::string said = start(); !said.starts_with("ok")) base::warn(said);
   }
-  if (closes && now >= *closes && open.start_ns != 0) {
+  if (closes && now >= *closes && choice.keep_last && open.start_ns != 0) {
+    rotate();
+  } else if (closes && now >= *closes && open.start_ns != 0) {
     const std::uint32_t window = open.window;
     (void)stop();
     base::info(fmt::format("window {} is over; the program goes on. Its report: rangescope ctl {} report", window,
@@ -320,6 +508,9 @@ void Windows::State::run() {
   }
   follow_count();
   if (open.start_ns != 0) (void)stop();
+  for (Closed& closed : ring)
+    if (closed.recorder) in_child(closed.window, [&] { closed.recorder->finish(); });
+  ring.clear();
   bury(true);  // they end with this thread
 }
 
@@ -335,6 +526,11 @@ base::Result<std::unique_ptr<Windows>> Windows::begin(const fs::path& captures, 
   state->page_file = ::open(base::in_place(page).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   std::memcpy(state->page.magic, control::kMagic, sizeof state->page.magic);
   state->page.dormant = control::kDormant;
+  if (!choice.counted && !choice.stopped && !choice.after) {  // recorded from its first moment on
+    state->page.dormant = 0;
+    state->page.window = state->page.since = 1;
+    fs::create_directories(base::in_place(state->folder_of(1)), error);
+  }
   if (choice.counted) {
     state->page.first = choice.counted->first;
     state->page.last = choice.counted->last;

@@ -3,8 +3,10 @@
 //
 // A thread of ours opens and closes them, as the command line asked (--after, --for) and as `rangescope ctl` asks while
 // the program runs: over a socket of the run's folder, of mode 0600, which answers this user's and root's processes
-// alone. A request is a line (start, stop, status), its answer some lines, of which the first begins with "ok" or
-// "error". Whatever clients do, neither the program nor `profile` waits for them (base/server.hpp).
+// alone. A request is a line (start, stop, status, mark NAME), its answer some lines, of which the first begins with
+// "ok" or "error". With --keep-last windows follow each other without a gap, and old ones are removed; a mark keeps
+// those of the last seconds as a run below the run (marks/NAME). Whatever clients do, neither the program nor `profile`
+// waits for them (base/server.hpp).
 #pragma once
 
 #include <sys/types.h>
@@ -26,13 +28,23 @@ struct WindowChoice {
     std::string range;
     std::uint32_t first = 0, last = 0;
   };
+  /// Freezes the last windows where one held an occurrence longer than `factor` times what the range took before
+  /// (`quantile` of it), or than `limit_ns`.
+  struct When {
+    std::string range;
+    double quantile = 0, factor = 1, limit_ns = 0;
+  };
+  std::optional<std::chrono::nanoseconds> keep_last;  ///< so much of the end is kept, in windows that follow each other
+  std::optional<When> when;
   std::optional<Counted> counted;                 ///< from occurrence `first` of a range to `last`
   bool stopped = false;                           ///< begins dormant
   std::optional<std::chrono::nanoseconds> after;  ///< the first window begins
   std::optional<std::chrono::nanoseconds> length;
-  [[nodiscard]] bool any() const { return counted || stopped || after || length; }
+  [[nodiscard]] bool any() const { return keep_last || counted || stopped || after || length; }
 };
 
+/// "step > p99 * 1.5", "step > 20ms". kUsage.
+[[nodiscard]] base::Result<WindowChoice::When> parse_when(const std::string& text);
 /// "step:100-110", "step:100". kUsage.
 [[nodiscard]] base::Result<WindowChoice::Counted> parse_counted(const std::string& text);
 

@@ -7,6 +7,7 @@
 //   native/         captures of the native collector, one set of files a process; nsys/ and ncu/ likewise
 //   import.json     where the captures came from, when they were imported (runs/imports.hpp)
 //   report.*        the reports that were written
+//   marks/          of `profile --keep-last`: each mark, a run directory of its own
 //   repeats/        of `profile --repeat`: each repetition, a run directory of its own; the outer one has no captures
 //
 // Making the directory is the arbiter: two runs that start in the same second in one root get different names.

@@ -22,7 +22,7 @@ struct alignas(kBytes) Page {
   char magic[8];
   std::uint32_t dormant;  ///< not 0: nothing is recorded. kWaking: a window is about to open
   std::uint32_t window;   ///< the number of the one that is open, or was last; from 1
-  std::uint32_t follows;  ///< the window before it when nothing lies between them, else 0
+  std::uint32_t since;    ///< the first of those that follow each other without a gap, up to this one
   std::uint32_t unused;
   std::int64_t start_ns;  ///< of the window
   /// --window NAME:FIRST-LAST: the process that pushes a range of that name first counts them here, opens the window

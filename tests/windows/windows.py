@@ -202,6 +202,52 @@ class Windows(unittest.TestCase):
         self.assertIn("the program has ended", self.ctl("start", code=66).stderr)
         self.assertEqual(os.listdir(self.captures()).count("control.sock"), 0)
 
+    def windows_in(self, folder):
+        return sorted(int(name[7:]) for name in os.listdir(folder) if name.startswith("window-"))
+
+    def test_a_flight_recorder_keeps_the_last_seconds(self):
+        steps, _ = self.profile(STEPS, "--keep-last", "1s")
+        time.sleep(2.6)
+        marked = self.ctl("mark", "here").stdout.strip()
+        self.assertEqual(marked, f"{os.path.dirname(self.captures())}/marks/here")
+        self.assertIn("there is a mark of that name", self.ctl("mark", "here", code=64).stderr)
+        for wrong in ("../x", "a/b", ".."):
+            self.assertIn("a plain word", self.ctl("mark", wrong, code=64).stderr)
+        time.sleep(2)
+        self.assertIsNone(steps.poll())
+        frozen = self.report("report", marked)  # while it runs
+        first = frozen["run"]["windows"][0]
+        self.assertGreater(first["after_ns"], 0.4e9)
+        self.assertGreater(frozen["run"]["duration_ns"], 1e9)
+        self.assertLess(frozen["run"]["duration_ns"], 2.2e9)
+        self.assertEqual(set(self.regions(frozen)), {("main",), ("main", "step"), ("main", "step", "inner")})
+        main = self.regions(frozen)[("main",)]
+        self.assertAlmostEqual(main["wall_ns"]["inclusive"] / frozen["run"]["duration_ns"], 1, delta=0.05)
+        kept = self.windows_in(self.captures())
+        self.assertLessEqual(len(kept), 4)
+        steps.send_signal(signal.SIGTERM)
+        self.end(steps, -signal.SIGTERM)
+        last = self.report()
+        self.assertGreater(last["run"]["windows"][0]["after_ns"], first["after_ns"] + 1e9)
+        self.assertLess(last["run"]["duration_ns"], 2.2e9)
+        self.assertGreater(self.regions(last)[("main", "step")]["occurrences"], 50)
+        self.assertIn("main > step", self.tool("compare", marked, os.path.dirname(self.captures())).stdout)
+
+    def test_a_slow_range_and_a_crash_keep_them_too(self):
+        program = ("import os, time\nimport rangescope\nprint('ready', flush=True)\n"
+                   "for step in range(500):\n with rangescope.range('step'): time.sleep(0.3 if step == 300 else 0.005)\n"
+                   "os.abort()")
+        steps, _ = self.profile(program, "--keep-last", "1s", "--when", "step > p99 * 2")
+        _, told = self.end(steps, -signal.SIGABRT)
+        self.assertIn("--when: step took ", told)
+        slow, = glob.glob(f"{self.folder}/rangescope-runs/*/marks/*")
+        self.assertGreater(self.regions(self.report("report", slow))[("step",)]["wall_ns"]["max"], 100e6)  # 300 ms, which the edge of a window may cut
+        self.assertLess(self.regions(self.report())[("step",)]["wall_ns"]["max"], 50e6)
+        for wrong in ("step", "step > ", "> p99", "step > p0", "step > p100", "step > p99 * 0", "step > 3ms * 2", "step > x"):
+            self.tool("profile", "--keep-last", "1s", "--when", wrong, "--", "true", code=64)
+        self.tool("profile", "--when", "step > 1ms", "--", "true", code=64)
+        self.tool("profile", "--keep-last", "1s", "--stopped", "--", "true", code=64)
+
     def test_a_python_program_opens_windows_itself(self):
         program = ("import time\nimport rangescope\n"
                    "def steps(count):\n for _ in range(count):\n  with rangescope.range('step'): time.sleep(0.002)\n"

@@ -358,8 +358,8 @@ void ThreadStream::after_fork(std::uint32_t tid, std::uint32_t ordinal, std::uin
   tid_ = tid;
 }
 
-void ThreadStream::begin_window(std::uint32_t window, std::uint32_t follows, std::int64_t start_ns) {
-  const bool goes_on = follows != 0 && follows == window_;
+void ThreadStream::begin_window(std::uint32_t window, std::uint32_t since, std::int64_t start_ns) {
+  const bool goes_on = since != 0 && window_ >= since;
   begin_file();
   window_ = window;
   if (!goes_on) {

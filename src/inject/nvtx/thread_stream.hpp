@@ -106,9 +106,9 @@ class ThreadStream {
   void settle() { publish(settled_, stack_size_); }
 
   void begin_thread(std::uint32_t tid);  ///< a new owner, with nothing open
-  /// What comes goes into the window's file. Ranges that are open stay so where `follows` is the window of before; else
-  /// nothing is known of them.
-  void begin_window(std::uint32_t window, std::uint32_t follows, std::int64_t start_ns);
+  /// What comes goes into the window's file. Ranges that are open stay so where there was no gap: from window `since`
+  /// on; else nothing is known of them.
+  void begin_window(std::uint32_t window, std::uint32_t since, std::int64_t start_ns);
   void after_fork(std::uint32_t tid, std::uint32_t ordinal, std::uint32_t generation);
   /// A hook of this thread was left behind half done: a push has not happened, a pop has.
   void recover();

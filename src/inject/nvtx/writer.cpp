@@ -97,7 +97,7 @@ ThreadStream* attach() {
     enlist(*my_stream, tid);
   }
   if (const std::uint32_t window = control::window(); my_stream != nullptr && my_stream->window() != window)
-    my_stream->begin_window(window, control::page.follows, control::page.start_ns);
+    my_stream->begin_window(window, control::page.since, control::page.start_ns);
   return my_stream;
 }
 
