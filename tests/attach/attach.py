@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -136,6 +137,40 @@ class Attach(unittest.TestCase):
         self.assertEqual(compared.returncode, 0, compared.stderr)
         self.assertEqual(self.tool("runs", "verify", runs[0]).returncode, 0)
 
+    def test_the_workers_of_gunicorn_under_load(self):
+        if cases.run([PYTHON, "-c", "import gunicorn"]).returncode:
+            self.skipTest("gunicorn is not installed")
+        with open(f"{self.folder}/shop.py", "w", encoding="utf-8") as file:
+            file.write("import json\n"
+                       "def price_of(row): return row * row % 7\n"
+                       "def render_page(rows):\n total = 0\n for row in range(rows): total += row * row % 7\n return total\n"
+                       "def app(environ, start_response):\n"
+                       " body = json.dumps({'answer': render_page(20_000)}).encode()\n"
+                       " start_response('200 OK', [('Content-Length', str(len(body)))])\n return [body]\n")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        master = self.start(PYTHON, "-m", "gunicorn", "-w", "2", "-b", f"127.0.0.1:{port}", "--log-level", "error", "shop:app",
+                            cwd=self.folder)
+        for _ in range(100):
+            with socket.socket() as client:
+                if client.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        load = Load(port)
+        try:
+            time.sleep(0.5)
+            done = self.attach_until("shop.py:render_page", master.pid, "--tree", "--for", "2s")
+        finally:
+            load.end()
+        self.assertEqual(load.errors, [])
+        self.assertGreater(load.answers, 50)
+        first = " ".join(done.stdout.split("\n1. ")[1].split("   try:")[0].split())
+        self.assertIn("shop.py:render_page", first)
+        self.assertEqual(len(self.report()["processes"]), 3)
+        master.terminate()
+        self.assertEqual(master.wait(timeout=30), 0)
+
     def test_a_signal_ends_the_window_early(self):
         server, _ = self.server()
         tool = self.start(TOOL, "attach", server.pid, cwd=self.folder, env=self.env, stderr=subprocess.PIPE)
@@ -223,6 +258,21 @@ class Attach(unittest.TestCase):
                             "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\nprint(1, flush=True)\nsys.stdin.read()")
         closed.stdout.readline()
         self.refused(closed.pid, 77, "does not let other programs look at it", user=65534)
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("strace") and shutil.which("unshare"), "only root can stand in for Yama")
+    def test_yamas_refusal_is_named(self):
+        """A kernel without Yama: its file is mounted, and the open that it refuses is refused by strace."""
+        sleeper = self.start("sleep", "60")
+        os.makedirs(f"{self.folder}/kernel/yama", exist_ok=True)
+        for name, text in (("perf_event_paranoid", "2\n"), ("perf_event_mlock_kb", "516\n"), ("yama/ptrace_scope", "1\n")):
+            with open(f"{self.folder}/kernel/{name}", "w", encoding="utf-8") as file:
+                file.write(text)
+        done = cases.run(["unshare", "-m", "sh", "-c", 'mount --bind "$0" /proc/sys/kernel && exec "$@"', f"{self.folder}/kernel",
+                          "strace", "-f", "-o", "/dev/null", "-P", f"/proc/{sleeper.pid}/mem", "-e", "inject=openat:error=EPERM",
+                          TOOL, "attach", sleeper.pid, "--for", "200ms"], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("warning: kernel.yama.ptrace_scope is 1, so that its memory cannot be read", done.stderr)
+        self.assertIn("Python functions are missing", done.stderr)
 
     def test_what_forbids_sampling_is_named(self):
         sleeper = self.start("sleep", "60")
