@@ -150,6 +150,7 @@ struct History {
     read::Options options;
     options.kernels = false;
     options.listed = 0;
+    options.keep_begins = true;
     const auto session = read::read_any(window, options);
     if (!session) return seen;
     for (const model::Range& one : session->ranges) {

@@ -24,6 +24,7 @@ struct Options {
   /// `list_all_below` bytes; 0: all.
   std::size_t listed = 4096;
   std::size_t list_all_below = std::size_t{64} << 20;
+  bool keep_begins = false;   ///< native: ranges that began before a window keep their begin
   std::string number_format;  ///< CSV: "", "C", "de", "fr": how numbers are written when the file is ambiguous
 };
 

@@ -137,7 +137,8 @@ inline constexpr std::uint8_t kHasScope = 1;    ///< Scope; absent: default doma
 inline constexpr std::uint8_t kHasColor = 2;    ///< std::uint32_t ARGB, 4 bytes of zero
 inline constexpr std::uint8_t kHasPayload = 4;  ///< std::uint32_t NVTX payload type, 4 bytes of zero, 8 bytes of value
 inline constexpr std::uint8_t kRegistered = 8;  ///< the name was a registered string
-inline constexpr std::uint8_t kBefore = 16;     ///< kPush: the range began before the window did
+inline constexpr std::uint8_t kBefore =
+    16;  ///< kPush: the range began then, before the window did; short records do not count from it
 /// RecordHeader::flags of kString: the name was longer.
 inline constexpr std::uint8_t kCut = 1;
 

@@ -222,7 +222,14 @@ class Windows(unittest.TestCase):
         self.assertLess(frozen["run"]["duration_ns"], 2.2e9)
         self.assertEqual(set(self.regions(frozen)), {("main",), ("main", "step"), ("main", "step", "inner")})
         main = self.regions(frozen)[("main",)]
-        self.assertAlmostEqual(main["wall_ns"]["inclusive"] / frozen["run"]["duration_ns"], 1, delta=0.05)
+        self.assertEqual(main["occurrences"], 1)
+        self.assertAlmostEqual(main["wall_ns"]["inclusive"] / frozen["run"]["duration_ns"], 1, delta=0.01)
+        step, parts = self.regions(frozen)[("main", "step")], 0
+        for number in self.windows_in(f"{marked}/native"):
+            parts += self.regions(self.report("report", f"{marked}/native/window-{number}"))[("main", "step")]["occurrences"]
+        edges = len(frozen["run"]["windows"]) - 1
+        self.assertLessEqual(parts - step["occurrences"], edges)  # a step may have ended just there
+        self.assertAlmostEqual(step["wall_ns"]["inclusive"] / frozen["run"]["duration_ns"], 1, delta=0.05)
         kept = self.windows_in(self.captures())
         self.assertLessEqual(len(kept), 4)
         steps.send_signal(signal.SIGTERM)
@@ -237,11 +244,11 @@ class Windows(unittest.TestCase):
         program = ("import os, time\nimport rangescope\nprint('ready', flush=True)\n"
                    "for step in range(500):\n with rangescope.range('step'): time.sleep(0.3 if step == 300 else 0.005)\n"
                    "os.abort()")
-        steps, _ = self.profile(program, "--keep-last", "1s", "--when", "step > p99 * 2")
+        steps, _ = self.profile(program, "--keep-last", "1s", "--when", "step > p99 * 5")
         _, told = self.end(steps, -signal.SIGABRT)
-        self.assertIn("--when: step took ", told)
+        self.assertIn("--when: step took 30", told)
         slow, = glob.glob(f"{self.folder}/rangescope-runs/*/marks/*")
-        self.assertGreater(self.regions(self.report("report", slow))[("step",)]["wall_ns"]["max"], 100e6)  # 300 ms, which the edge of a window may cut
+        self.assertGreater(self.regions(self.report("report", slow))[("step",)]["wall_ns"]["max"], 300e6)
         self.assertLess(self.regions(self.report())[("step",)]["wall_ns"]["max"], 50e6)
         for wrong in ("step", "step > ", "> p99", "step > p0", "step > p100", "step > p99 * 0", "step > 3ms * 2", "step > x"):
             self.tool("profile", "--keep-last", "1s", "--when", wrong, "--", "true", code=64)

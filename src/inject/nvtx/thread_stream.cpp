@@ -378,8 +378,9 @@ void ThreadStream::begin_window(std::uint32_t window, std::uint32_t since, std::
   }
 }
 
-/// A range that was open when the window began, as one that begins with it.
-void ThreadStream::put_open(OpenRange& range, std::int64_t at_ns) {
+/// A range that was open when the window began, with its own begin, or that of the window where that is not known.
+void ThreadStream::put_open(OpenRange& range, std::int64_t window_ns) {
+  const std::int64_t at_ns = range.start_ns != 0 ? range.start_ns : window_ns;
   const Name name = name_of(range.name, range.name_bytes);
   range.name = nullptr;
   range.name_bytes = 0;
@@ -398,8 +399,8 @@ void ThreadStream::put_open(OpenRange& range, std::int64_t at_ns) {
   commit(at, {native::Type::kPush,
               static_cast<std::uint8_t>(scoped ? native::kBefore | native::kHasScope : native::kBefore),
               static_cast<std::uint16_t>(bytes / 8), id});
-  timed(at_ns);
   range.recorded = true;
+  range.start_ns = at_ns;
   ++state.recorded;
   range.chunk = chunk();
   range.name = kept;

@@ -47,6 +47,8 @@ class ThreadStream {
   }
   /// A push or pop of that time was committed.
   void timed(std::int64_t now) { latest_ns_ = now; }
+  /// The time of the latest push or pop in this chunk.
+  [[nodiscard]] std::int64_t latest_ns() const { return latest_ns_; }
   /// An event that found no room.
   void dropped(std::uint64_t count = 1);
 
@@ -166,7 +168,7 @@ class ThreadStream {
   [[nodiscard]] bool grow_names();
   void forget_names();
   void begin_file();
-  void put_open(OpenRange& range, std::int64_t at_ns);
+  void put_open(OpenRange& range, std::int64_t window_ns);
   [[nodiscard]] char* keep_text(const Name& name);
   [[nodiscard]] bool pay_debts();
 

@@ -404,6 +404,7 @@ int record_push(const Event& event) {
     if (watch != nullptr) (void)stream->intern(event.name, kept);
   } else if (put_event<Type::kPush>(*stream, event, 0, kept)) {
     entry->recorded = true;
+    entry->start_ns = stream->latest_ns();
     ++state->recorded;
   }
   if (kept != nullptr) {

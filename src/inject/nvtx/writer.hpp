@@ -85,6 +85,7 @@ struct OpenRange {
   bool gone;            ///< popped, though ranges of other domains above it are still open
   std::uint8_t chunk;   ///< of its stream, when it was pushed
   Payload payload;
+  std::int64_t start_ns;  ///< 0 where it is not recorded
 };
 
 /// Called around ranges: `push` and `start` before the range's time begins, `pop` and `end` after it has ended, so that

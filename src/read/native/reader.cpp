@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "base/fs.hpp"
@@ -137,6 +138,7 @@ void compare_clocks(const std::vector<Opened>& files, model::Session& session) {
 /// The windows in which the program was recorded, in their order; none where it was from begin to end.
 std::vector<fs::path> windows_of(const fs::path& folder) {
   std::vector<std::pair<std::uint64_t, fs::path>> found;
+  if (folder.filename().string().starts_with(wire::control::kWindow)) return {};  // a link would lead back for ever
   for (const fs::path& place : {folder, folder / "native"}) {
     std::error_code error;
     for (fs::directory_iterator entry(place, error), end; !error && entry != end; entry.increment(error)) {
@@ -155,7 +157,7 @@ std::vector<fs::path> windows_of(const fs::path& folder) {
 
 /// A window ends when its recording was told to: what a thread was about to write came a little later, and what was
 /// open goes on unseen. How many ranges were.
-std::uint64_t cut_to_window(const wire::launched::Launched& launched, model::Session& session) {
+std::uint64_t cut_to_window(const wire::launched::Launched& launched, bool keep_begins, model::Session& session) {
   if (launched.end_ns == 0) return 0;
   session.begin_ns = launched.start_ns;
   session.end_ns = launched.end_ns;
@@ -171,9 +173,44 @@ std::uint64_t cut_to_window(const wire::launched::Launched& launched, model::Ses
   for (model::Range& range : session.ranges) {
     open += range.end_ns == model::kOpen ? 1 : 0;
     range.end_ns = std::min(range.end_ns, session.end_ns);
-    cut(range.start_ns);
+    if (!keep_begins) cut(range.start_ns);
   }
   return open;
+}
+
+using RangeKey = std::tuple<std::uint32_t, std::uint32_t, std::int64_t>;  ///< pid, tid, begin
+
+RangeKey key_of(const model::Session& session, const model::Range& range) {
+  const model::Thread& thread = session.threads[range.thread];
+  return {session.processes[thread.process].pid, thread.tid, range.start_ns};
+}
+
+/// Of windows that follow each other without a gap: a range that goes on stands in each of them, cut at its end, and
+/// whole in the last. How many of the others were taken away.
+std::uint64_t join_ranges(std::span<model::Session> windows) {
+  std::set<RangeKey> whole;
+  std::uint64_t taken = 0;
+  for (std::size_t i = windows.size(); i-- > 0;) {
+    model::Session& window = windows[i];
+    std::vector<std::uint32_t> places(window.ranges.size(), model::kNone);
+    std::set<RangeKey> before;
+    std::size_t kept = 0;
+    for (std::size_t at = 0; at < window.ranges.size(); ++at) {
+      model::Range& range = window.ranges[at];
+      const RangeKey key = key_of(window, range);
+      if (range.start_ns < window.begin_ns) before.insert(key);
+      range.start_ns = std::max(range.start_ns, windows.front().begin_ns);
+      if (range.end_ns == window.end_ns && whole.contains(key) && window.unlisted.empty()) continue;
+      places[at] = static_cast<std::uint32_t>(kept);
+      window.ranges[kept++] = range;
+    }
+    taken += window.ranges.size() - kept;
+    window.ranges.resize(kept);
+    for (model::PayloadField& field : window.payload_fields) field.range = places[field.range];
+    std::erase_if(window.payload_fields, [](const model::PayloadField& field) { return field.range == model::kNone; });
+    whole.merge(before);
+  }
+  return taken;
 }
 
 /// What ranges may be asked for beside themselves, of a folder of large captures; nothing where all of them are needed:
@@ -232,27 +269,35 @@ base::Result<model::Session> NativeReader::read_windows(const std::vector<fs::pa
                                                         const Options& options) const {
   std::vector<model::Session> sessions;
   std::vector<model::Window> all;
-  std::int64_t end_ns = 0;  // of the windows so far, one behind the other
   std::vector<model::Loss> unread;
+  Options whole = options;
+  whole.keep_begins = true;
   for (const fs::path& window : windows) {
-    auto one = read(window, options);
+    auto one = read(window, whole);
     if (!one) {
       unread.push_back({"unreadable_captures", 1, base::to_string(one.error())});
       continue;
     }
-    if (sessions.empty()) end_ns = one->begin_ns;
-    const std::int64_t length_ns = one->end_ns - one->begin_ns;
-    if (!sessions.empty()) {  // join() lays clocks beside each other by their anchors
-      const model::Clock& first = sessions.front().clock;
-      one->clock.anchor_ns =
-          one->clock.anchor_unix_ns - (first.anchor_unix_ns - first.anchor_ns) - (end_ns - one->begin_ns);
-    }
-    end_ns += length_ns;
     all.insert(all.end(), one->windows.begin(), one->windows.end());
     sessions.push_back(std::move(*one));
   }
+  std::uint64_t taken = 0;
+  for (std::size_t first = 0, next = 0; first < sessions.size(); first = next) {
+    for (next = first + 1; next < sessions.size() && sessions[next].begin_ns == sessions[next - 1].end_ns;) ++next;
+    taken += join_ranges(std::span(sessions).subspan(first, next - first));
+  }
+  std::int64_t end_ns = sessions.empty() ? 0 : sessions.front().end_ns;  // of the windows, one behind the other
+  for (std::size_t i = 1; i < sessions.size(); ++i) {  // join() lays clocks beside each other by their anchors
+    model::Clock &clock = sessions[i].clock, &first = sessions.front().clock;
+    clock.anchor_ns = clock.anchor_unix_ns - (first.anchor_unix_ns - first.anchor_ns) - (end_ns - sessions[i].begin_ns);
+    end_ns += sessions[i].end_ns - sessions[i].begin_ns;
+  }
   auto session = join(std::move(sessions));
   session.windows = std::move(all);
+  order_ranges(session);
+  for (model::Loss& loss : session.losses)
+    if (loss.kind == "window_edge") loss.count -= std::min(loss.count, 2 * taken);  // both edges of each
+  std::erase_if(session.losses, [](const model::Loss& loss) { return loss.kind == "window_edge" && loss.count == 0; });
   session.losses.insert(session.losses.end(), unread.begin(), unread.end());
   return session;
 }
@@ -342,7 +387,7 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
   if (session.clock.kind.empty()) session.clock = {"CLOCK_MONOTONIC", launched.start_ns, launched.start_unix_ns, {}};
   if (folder && options.kernels) read_cpu_files(path, session);
   if (launched.window > 0) {
-    losses.add("window_edge", cut_to_window(launched, session), kWindowEdge);
+    losses.add("window_edge", cut_to_window(launched, options.keep_begins, session), kWindowEdge);
     session.windows.front().length_ns = session.end_ns - session.begin_ns;
   }
   losses.move_to(session.losses);

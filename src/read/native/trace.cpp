@@ -223,6 +223,13 @@ class TraceReader {
     return true;
   }
 
+  // Of a range that was open when the file was made: hours before, maybe.
+  bool began_before(std::span<const std::byte> bytes, std::int64_t& at) const {
+    if (bytes.size() < 16) return false;
+    at = load<std::int64_t>(bytes, 8);
+    return at > 0 && at <= chunks_.header.monotonic_ns;
+  }
+
   bool short_edge(std::uint32_t since, std::int64_t& at) {
     if (latest_ns_ == kNoTime) return false;
     at = latest_ns_ += since;
@@ -287,7 +294,10 @@ class TraceReader {
 
   bool event(const record::RecordHeader& head, std::span<const std::byte> bytes, std::size_t fixed) {
     std::int64_t at = 0;
-    const bool timed = head.type == record::Type::kPush ? edge(bytes, at) : time(bytes, at);
+    const bool before = head.type == record::Type::kPush && (head.flags & record::kBefore) != 0;
+    const bool timed = before                             ? began_before(bytes, at)
+                       : head.type == record::Type::kPush ? edge(bytes, at)
+                                                          : time(bytes, at);
     if (bytes.size() < fixed || !timed) return false;
     std::size_t next = fixed;
     const auto take = [&](std::uint8_t flag, std::size_t size, std::size_t& where) {
@@ -323,7 +333,7 @@ class TraceReader {
     }
     const std::uint32_t index = begin(at, head.value, head.flags, domain);
     session_.ranges[index].attributes = attributes_id(attributes);
-    if (head.type == record::Type::kPush && (head.flags & record::kBefore) != 0) ++before_;
+    before_ += before ? 1 : 0;
     if (head.type == record::Type::kStart) {
       session_.ranges[index].kind = model::RangeKind::kStartEnd;
       started_.push_back({load<std::uint64_t>(bytes, 16), index});
