@@ -491,9 +491,9 @@ void Windows::State::turn() {
 void Windows::State::run() {
   try {
     while (!over) {
-      std::vector<pollfd> list{{wake, POLLIN, 0}};
+      std::vector<pollfd> list{{wake, POLLIN, 0}, {looking, POLLIN, 0}};  // -1: passed over
       server.wait_for(list);
-      auto until = Clock::now() + std::chrono::seconds(list.size() > 2 || !naming.empty() ? 1 : 3600);
+      auto until = Clock::now() + std::chrono::seconds(list.size() > 3 || !naming.empty() ? 1 : 3600);
       constexpr auto kLook = std::chrono::milliseconds(5);  // at what the program counts
       if (page.first != 0) until = std::min(until, Clock::now() + kLook);
       for (const auto& due : {opens, closes})
