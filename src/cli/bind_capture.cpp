@@ -1,16 +1,53 @@
 // How a program is captured: the native library, sampling, counters, and the doctor's look.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/fs.hpp"
 #include "base/text.hpp"
 #include "cli/bind.hpp"
 #include "config/schema.hpp"
 #include "wire/names.hpp"
 
 namespace rangescope::cli {
+namespace {
+
+/// For the library: one beside the other.
+std::string lines_of(const std::string& option, const std::vector<std::string>& patterns) {
+  if (patterns.size() > wire::kMostFunctions)
+    refuse(option, fmt::format("{} are {} too many", patterns.size(), patterns.size() - wire::kMostFunctions),
+           "One pattern holds for many functions: mypkg.engine.*");
+  return fmt::format("{}", fmt::join(patterns, "\n"));
+}
+
+std::string phases_of(const std::string& path) {
+  const auto file = base::read_file(path);
+  if (!file)
+    refuse("--phases", "there is no file '" + base::printable(path) + "' to read",
+           "Write auto, off, or a file of lines NAME=PATTERN");
+  std::vector<std::string> phases;
+  int number = 0;
+  for (const std::string_view line : base::split(*file, '\n')) {
+    const std::string_view phase = base::trim(line);
+    ++number;
+    if (phase.empty() || phase.starts_with('#')) continue;
+    const std::size_t equals = std::min(phase.find('='), phase.size() - 1);
+    const std::string_view name = base::trim(phase.substr(0, equals)), pattern = base::trim(phase.substr(equals + 1));
+    if (name.empty() || pattern.empty())
+      refuse("--phases", fmt::format("{}:{}: this is no phase", base::printable(path), number),
+             "Write NAME=PATTERN: decode step=mypkg.engine.Engine.step");
+    phases.push_back(fmt::format("{}={}", name, pattern));
+  }
+  return lines_of("--phases", phases);
+}
+
+}  // namespace
+
 void bind_native(const Arguments& command, collect::native::Options& options) {
   const Arguments app = command.under("Capture");
   app.add_option("--max-capture-size", [&options](const std::string& text) {
@@ -30,11 +67,12 @@ void bind_native(const Arguments& command, collect::native::Options& options) {
     options.extra_env[wire::kModules] = text;
   });
   const std::function<void(const std::vector<std::string>&)> choose = [&options](const auto& patterns) {
-    std::string& lines = options.extra_env[wire::kFunctions];
-    for (const std::string& one : patterns) lines += (lines.empty() ? "" : "\n") + one;
+    options.extra_env[wire::kFunctions] = lines_of("--functions", patterns);
   };
   app.add_option("--functions", choose).type_name("[NAME=]PATTERN").repeated();
-  app.add_option("--phases", [&options](const std::string& text) { options.extra_env[wire::kPhases] = text; });
+  app.add_option("--phases", [&options](const std::string& text) {
+    if (text != "auto") options.extra_env[wire::kPhases] = text == "off" ? text : phases_of(text);
+  });
   app.add_duration(
       "--flush-interval",
       [&options](std::int64_t ns) { options.extra_env[wire::kFlushInterval] = std::to_string(ns / 1000000) + "ms"; }, 0,

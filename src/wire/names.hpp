@@ -19,7 +19,8 @@ inline constexpr char kCudaCalls[] = "RANGESCOPE_CUDA_CALLS";             ///< f
 inline constexpr char kLaunchRecords[] = "RANGESCOPE_LAUNCH_RECORDS";  ///< "callback": launches are noted by callbacks
 inline constexpr char kModules[] = "RANGESCOPE_MODULES";      ///< "off", or how many levels: modules of PyTorch
 inline constexpr char kFunctions[] = "RANGESCOPE_FUNCTIONS";  ///< of Python, by lines "name=pattern"
-inline constexpr char kPhases[] = "RANGESCOPE_PHASES";        ///< "off": none of those that are known
+inline constexpr char kPhases[] = "RANGESCOPE_PHASES";        ///< lines beside those known; "off": none
+inline constexpr int kMostFunctions = 100;                    ///< lines of each
 inline constexpr char kHardwareTimes[] = "RANGESCOPE_HARDWARE_TIMES";  ///< "on", "off": where kernel times come from
 inline constexpr char kCupti[] = "RANGESCOPE_CUPTI";                   ///< path of the CUPTI to load
 inline constexpr char kLight[] = "RANGESCOPE_LIGHT";                   ///< "1": nothing of the GPU is recorded

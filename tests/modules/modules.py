@@ -171,6 +171,18 @@ class Modules(unittest.TestCase):
                 self.assertEqual(self.one(report, run["path"][-1], "one step")["gpu"]["exclusive_kernels"], 18)
                 self.assertEqual((run["gpu"]["exclusive_kernels"], report["unattributed"]["kernels"]), (3, 1))
 
+    def test_phases_of_a_file(self):
+        phases = f"{self.folder}/phases"
+        with open(phases, "w") as file:
+            file.write("# of this program\none step=program.*step\n\n  a run = program.*run\n")
+        report = self.profile("/usr/bin/python3", "hooks", "functions", "3", words=("--modules", "64", "--phases", phases))
+        self.assertEqual(self.one(report, "a run", "one step", "Model", "model")["occurrences"], 3)
+        for line, where in (("=program.*run", "phases:2:"), ("no phase", "phases:2:"), ("f=m.*\n" * 101, "1 too many")):
+            with open(phases, "w") as file:
+                file.write("#\n" + line)
+            self.assertIn(where, self.profile("/usr/bin/python3", "steps", "2", words=("--phases", phases), expect=64))
+        self.assertIn("no file", self.profile("/usr/bin/python3", "steps", "2", words=("--phases", "none/here"), expect=64))
+
     def test_phases_of_pytorch(self):
         for version, python in REAL.items():
             with self.subTest(version):

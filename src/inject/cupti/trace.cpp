@@ -296,7 +296,7 @@ void find_modules(Tracer& t) {
     why = "PyTorch is not loaded";
   else if (t.settings.modules)
     t.in_modules = t.modules.start(t.settings.module_levels, why);
-  if (t.in_modules) t.modules.functions().choose(phases == nullptr || std::strcmp(phases, "off") != 0, functions);
+  if (t.in_modules) t.modules.functions().choose(phases, functions);
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   t.encoder.info("modules", t.in_modules ? "on" : why);
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 namespace rangescope::inject::python {
 namespace {
@@ -33,11 +34,11 @@ constexpr struct {
 }  // namespace
 
 void Functions::add(const char* name, const char* pattern) {
-  if (count_ < kMost && pattern[0] != '\0') entries_[count_++] = {name, pattern};
+  if (count_ < std::size(entries_) && pattern[0] != '\0') entries_[count_++] = {name, pattern};
 }
 
-void Functions::choose(bool phases, const char* chosen) {
-  char* text = chosen != nullptr ? strdup(chosen) : nullptr;  // kept: entries point into it
+void Functions::add_lines(const char* lines) {
+  char* text = lines != nullptr ? strdup(lines) : nullptr;  // kept: entries point into it
   char* rest = nullptr;
   for (char* line = text != nullptr ? strtok_r(text, "\n", &rest) : nullptr; line != nullptr;
        line = strtok_r(nullptr, "\n", &rest)) {
@@ -45,8 +46,13 @@ void Functions::choose(bool phases, const char* chosen) {
     if (equals != nullptr) *equals = '\0';
     add(equals != nullptr ? line : nullptr, equals != nullptr ? equals + 1 : line);
   }
-  for (const auto& phase : kPhases)
-    if (phases) add(phase.name, phase.pattern);
+}
+
+void Functions::choose(const char* phases, const char* chosen) {
+  add_lines(chosen);
+  if (phases != nullptr && std::strcmp(phases, "off") == 0) return;
+  add_lines(phases);
+  for (const auto& phase : kPhases) add(phase.name, phase.pattern);
 }
 
 std::size_t Functions::find(const char* file, const char* function) const {

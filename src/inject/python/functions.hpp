@@ -8,13 +8,15 @@
 
 #include <cstddef>
 
+#include "wire/names.hpp"
+
 namespace rangescope::inject::python {
 
 class Functions {
  public:
-  static constexpr std::size_t kMost = 64;
-  /// `phases`: kPhases too. `chosen`: "name=pattern" or "pattern", by lines; what is more than kMost is left out.
-  void choose(bool phases, const char* chosen);
+  /// Lines "name=pattern" or "pattern", the first that holds is taken: what was chosen, then phases, then those known
+  /// here. `phases` "off": what was chosen alone. Null: none.
+  void choose(const char* phases, const char* chosen);
   /// 0: none; else a number for name_of().
   [[nodiscard]] std::size_t find(const char* file, const char* function) const;
   /// What its region is called: as chosen, else by the function itself.
@@ -27,7 +29,8 @@ class Functions {
     const char* pattern;
   };
   void add(const char* name, const char* pattern);
-  Entry entries_[kMost];
+  void add_lines(const char* lines);
+  Entry entries_[2 * wire::kMostFunctions + 20];
   std::size_t count_ = 0;
 };
 
