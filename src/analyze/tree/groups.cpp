@@ -1,8 +1,10 @@
 #include "analyze/tree/groups.hpp"
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
+#include "base/numbering.hpp"
 #include "base/workers.hpp"
 
 namespace rangescope::analyze {
@@ -14,38 +16,14 @@ using model::Session;
 class GroupTable {
  public:
   std::uint32_t intern(std::uint32_t set, std::uint32_t name, std::uint32_t shape, bool graph) {
-    if ((groups.size() + 1) * 2 > slots_.size()) grow();
-    const std::size_t mask = slots_.size() - 1;
-    for (std::size_t at = hash(set, name, shape, graph) & mask;; at = (at + 1) & mask) {
-      if (slots_[at] == kNone) {
-        slots_[at] = static_cast<std::uint32_t>(groups.size());
-        groups.push_back({set, name, shape, graph});
-        return slots_[at];
-      }
-      const Group& group = groups[slots_[at]];
-      if (group.set == set && group.name == name && group.shape == shape && group.graph == graph) return slots_[at];
-    }
+    const std::uint32_t number = numbers_.number({set, name, shape, graph ? 1u : 0u});
+    if (number == groups.size()) groups.push_back({set, name, shape, graph});
+    return number;
   }
   std::vector<Group> groups;
 
  private:
-  static std::size_t hash(std::uint32_t set, std::uint32_t name, std::uint32_t shape, bool graph) {
-    std::uint64_t x = (std::uint64_t{set} << 32 | name) * 0x9e3779b97f4a7c15ull ^
-                      (std::uint64_t{shape} << 1 | (graph ? 1 : 0)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 29)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 32);
-  }
-  void grow() {
-    std::vector<std::uint32_t> slots(slots_.empty() ? 1024 : slots_.size() * 2, kNone);
-    const std::size_t mask = slots.size() - 1;
-    for (std::uint32_t g = 0; g < groups.size(); ++g) {
-      std::size_t at = hash(groups[g].set, groups[g].name, groups[g].shape, groups[g].graph) & mask;
-      while (slots[at] != kNone) at = (at + 1) & mask;
-      slots[at] = g;
-    }
-    slots_.swap(slots);
-  }
-  std::vector<std::uint32_t> slots_;
+  base::Numbering<std::array<std::uint32_t, 4>> numbers_;
 };
 
 struct Part {

@@ -6,6 +6,7 @@
 
 #include "analyze/names/fold.hpp"
 #include "analyze/statistics/order.hpp"
+#include "base/numbering.hpp"
 #include "base/workers.hpp"
 
 namespace rangescope::analyze {
@@ -15,20 +16,14 @@ using model::Range;
 using model::RangeKind;
 using model::Session;
 
-std::uint64_t mix(std::uint64_t x) {  // splitmix64's finalizer
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-
-std::uint64_t hash_of(std::uint32_t parent, std::uint32_t domain, model::StringId name, RangeKind kind) {
-  return mix((static_cast<std::uint64_t>(parent) << 32 | name) ^
-             mix(domain * 2 + (kind == RangeKind::kStartEnd ? 1 : 0) + 1));
-}
-
-bool same(const Cell& a, const Cell& b) {
-  return a.parent == b.parent && a.name == b.name && a.domain == b.domain && a.kind == b.kind;
-}
+/// What tells cells of a thread, and nodes, apart.
+struct CellKey {
+  std::uint32_t parent, domain;
+  model::StringId name;
+  std::uint32_t kind;
+  explicit CellKey(const Cell& of)
+      : parent(of.parent), domain(of.domain), name(of.name), kind(static_cast<std::uint32_t>(of.kind)) {}
+};
 
 /// A range on the stack of a thread's domain.
 struct OpenEntry {
@@ -114,7 +109,9 @@ class Sweep {
     key.kind = range.kind;
     key.module = range.module;
     key.first_start_ns = range.start_ns;
-    return count_in(table_.intern(result_.cells, 0, key), occurrence, range);
+    const std::uint32_t cell = numbers_.number(CellKey(key));
+    if (cell == result_.cells.size()) result_.cells.push_back(key);
+    return count_in(cell, occurrence, range);
   }
 
   Cell& count_in(std::uint32_t cell, std::uint32_t occurrence, const Range& range) {
@@ -204,7 +201,7 @@ class Sweep {
   Tree& tree_;
   std::uint32_t thread_;
   bool nested_;
-  CellTable table_;
+  base::Numbering<CellKey> numbers_;
   std::vector<Stack> stacks_;
   std::vector<std::uint32_t> open_;  ///< closed occurrences on a stack, by cell
   struct First {
@@ -250,34 +247,6 @@ std::vector<std::uint32_t> unlisted_inside(const Session& session) {
   std::vector<std::uint32_t> out(session.ranges.size(), kNone);
   for (std::uint32_t i = 0; i < session.unlisted_inside.size(); ++i) out[session.unlisted_inside[i].range] = i;
   return out;
-}
-
-std::uint32_t CellTable::intern(std::vector<Cell>& cells, std::uint32_t base, const Cell& key) {
-  if ((used_ + 1) * 2 > slots_.size()) grow(cells, base);
-  const std::size_t mask = slots_.size() - 1;
-  for (std::size_t at = hash_of(key.parent, key.domain, key.name, key.kind) & mask;; at = (at + 1) & mask) {
-    if (slots_[at] == kNone) {
-      const auto number = static_cast<std::uint32_t>(cells.size() - base);
-      slots_[at] = number;
-      ++used_;
-      cells.push_back(key);
-      return number;
-    }
-    if (same(cells[base + slots_[at]], key)) return slots_[at];
-  }
-}
-
-void CellTable::grow(const std::vector<Cell>& cells, std::uint32_t base) {
-  std::vector<std::uint32_t> old(slots_.empty() ? 16 : slots_.size() * 2, kNone);
-  old.swap(slots_);
-  const std::size_t mask = slots_.size() - 1;
-  for (const std::uint32_t number : old) {
-    if (number == kNone) continue;
-    const Cell& cell = cells[base + number];
-    std::size_t at = hash_of(cell.parent, cell.domain, cell.name, cell.kind) & mask;
-    while (slots_[at] != kNone) at = (at + 1) & mask;
-    slots_[at] = number;
-  }
 }
 
 Tree build_tree(const Session& session, Domains domains, int threads) {
@@ -341,14 +310,13 @@ Tree build_tree(const Session& session, Domains domains, int threads) {
 }
 
 void link_nodes(Tree& tree, const Session& session) {
-  // Cells of a thread stand parents first, so a node's parent always exists already. Node keys reuse CellTable.
-  CellTable table;
-  std::vector<Cell> keys;
+  // Cells of a thread stand parents first, so a node's parent always exists already.
+  base::Numbering<CellKey> numbers;
   tree.nodes.clear();
   for (Cell& cell : tree.cells) {
     Cell key = cell;
     key.parent = cell.parent == kNone ? kNone : tree.cells[cell.parent].node;
-    cell.node = table.intern(keys, 0, key);
+    cell.node = numbers.number(CellKey(key));
     if (cell.node == tree.nodes.size()) {
       const std::uint32_t depth = key.parent == kNone ? 0 : tree.nodes[key.parent].depth + 1;
       tree.nodes.push_back({key.parent, cell.domain, cell.name, cell.kind, depth, cell.first_start_ns, cell.module});

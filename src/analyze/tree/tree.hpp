@@ -64,18 +64,6 @@ struct Node {
   bool module = false;
 };
 
-/// Finds or adds cells by (parent, domain, name, kind) within one thread.
-class CellTable {
- public:
-  /// The number of the cell among those of the thread.
-  std::uint32_t intern(std::vector<Cell>& cells, std::uint32_t base, const Cell& key);
-
- private:
-  void grow(const std::vector<Cell>& cells, std::uint32_t base);
-  std::vector<std::uint32_t> slots_;
-  std::uint32_t used_ = 0;
-};
-
 /// The occurrences of a cell that the session does not list (model::Unlisted).
 struct UnlistedOfCell {
   model::Distribution wall;        ///< as wall_of() of listed ones

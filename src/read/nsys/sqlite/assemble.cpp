@@ -449,7 +449,7 @@ class Assembler {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> device_of_;
   std::map<std::array<std::uint64_t, 4>, std::uint32_t> stream_of_;
   std::vector<std::uint64_t> stream_process_;
-  Dictionary<NodeKey> nodes_;
+  Numbering<NodeKey> nodes_;
   std::vector<std::uint32_t> domains_;  ///< by number in nvtx.domains
   std::vector<model::StringId> texts_;  ///< by number in nvtx.text_ids
   std::vector<Extent> thread_extents_, process_extents_;

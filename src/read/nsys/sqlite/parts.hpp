@@ -1,16 +1,15 @@
 // What one table gave, before the tables are put together: model structs whose links are still numbers of the part's
-// own dictionaries (assemble.hpp turns them into indexes of the session). Parts share nothing, so tables are read at
+// own numberings (assemble.hpp turns them into indexes of the session). Parts share nothing, so tables are read at
 // once.
 #pragma once
 
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <string>
-#include <type_traits>
 #include <vector>
 
+#include "base/numbering.hpp"
 #include "model/range.hpp"
 #include "model/session.hpp"
 #include "read/nsys/sqlite/ids.hpp"
@@ -18,72 +17,7 @@
 
 namespace rangescope::read::nsys_sqlite {
 
-// Numbers distinct keys 0, 1, 2, ... in the order in which they first appear.
-//
-// Open addressing with linear probing over a power of two, at most half full; keys are compared as bytes, so they have
-// no padding. One lookup of a hot key is a hash and one compare. Not for several threads.
-
-template <class Key>
-class Dictionary {
-  static_assert(std::has_unique_object_representations_v<Key>);
-
- public:
-  /// The number of `key`, given when it is new.
-  std::uint32_t number(const Key& key) {
-    if (last_ < keys_.size() && equal(keys_[last_], key)) return last_;
-    if (keys_.size() * 2 >= slots_.size()) grow();
-    for (std::size_t at = hash(key) & (slots_.size() - 1);; at = (at + 1) & (slots_.size() - 1)) {
-      if (slots_[at] == 0) {
-        keys_.push_back(key);
-        slots_[at] = static_cast<std::uint32_t>(keys_.size());
-        return last_ = static_cast<std::uint32_t>(keys_.size() - 1);
-      }
-      if (equal(keys_[slots_[at] - 1], key)) return last_ = slots_[at] - 1;
-    }
-  }
-  /// The number of `key`, or -1. Safe from several threads while nobody adds.
-  [[nodiscard]] std::int64_t find(const Key& key) const {
-    if (slots_.empty()) return -1;
-    for (std::size_t at = hash(key) & (slots_.size() - 1);; at = (at + 1) & (slots_.size() - 1)) {
-      if (slots_[at] == 0) return -1;
-      if (equal(keys_[slots_[at] - 1], key)) return slots_[at] - 1;
-    }
-  }
-  [[nodiscard]] const std::vector<Key>& keys() const { return keys_; }
-  [[nodiscard]] std::size_t size() const { return keys_.size(); }
-  void clear() {
-    keys_.clear();
-    slots_.clear();
-    last_ = 0;
-  }
-
- private:
-  static bool equal(const Key& a, const Key& b) { return std::memcmp(&a, &b, sizeof(Key)) == 0; }
-  static std::size_t hash(const Key& key) {
-    constexpr std::size_t kWords = (sizeof(Key) + 7) / 8;
-    std::uint64_t words[kWords] = {};
-    std::memcpy(words, &key, sizeof(Key));
-    std::uint64_t mixed = 0;
-    for (const std::uint64_t word : words) {
-      mixed = (mixed ^ word) * 0x9e3779b97f4a7c15u;
-      mixed ^= mixed >> 32;
-    }
-    return static_cast<std::size_t>(mixed);
-  }
-  void grow() {
-    const std::size_t size = slots_.empty() ? 64 : slots_.size() * 2;
-    slots_.assign(size, 0);
-    for (std::size_t i = 0; i < keys_.size(); ++i) {
-      std::size_t at = hash(keys_[i]) & (size - 1);
-      while (slots_[at] != 0) at = (at + 1) & (size - 1);
-      slots_[at] = static_cast<std::uint32_t>(i + 1);
-    }
-  }
-
-  std::vector<Key> keys_;
-  std::vector<std::uint32_t> slots_;  ///< number + 1, 0 where free
-  std::uint32_t last_ = 0;
-};
+using base::Numbering;
 
 // Which correlation ids matter, and which launch each belongs to.
 //
@@ -130,7 +64,7 @@ class Correlations {
     return blocks_[number];
   }
 
-  Dictionary<Key> numbers_;
+  Numbering<Key> numbers_;
   std::vector<Block> blocks_;
   std::size_t size_ = 0;
 };
@@ -145,7 +79,7 @@ struct Outcome {
 };
 
 /// CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _GRAPH_TRACE or _SYNCHRONIZATION. In the elements, `launch` holds the
-/// correlation id (kNone without), `stream`, `graph_node`, `name` and `shape` hold numbers of the dictionaries here.
+/// correlation id (kNone without), `stream`, `graph_node`, `name` and `shape` hold numbers of the numberings here.
 struct Activity {
   Outcome outcome;
   std::vector<model::Kernel> kernels;
@@ -153,19 +87,19 @@ struct Activity {
   std::vector<model::Memset> memsets;
   std::vector<model::GraphLaunch> graphs;
   std::vector<model::Synchronization> synchronizations;
-  Dictionary<StreamKey> streams;
-  Dictionary<NameKey> names;
-  Dictionary<model::KernelShape> shapes;
-  Dictionary<NodeKey> nodes;
+  Numbering<StreamKey> streams;
+  Numbering<NameKey> names;
+  Numbering<model::KernelShape> shapes;
+  Numbering<NodeKey> nodes;
   Correlations correlations;
 };
 
-/// CUPTI_ACTIVITY_KIND_RUNTIME: every call. `thread` and `name` hold numbers of the dictionaries here.
+/// CUPTI_ACTIVITY_KIND_RUNTIME: every call. `thread` and `name` hold numbers of the numberings here.
 struct Calls {
   Outcome outcome;
   std::vector<model::Launch> launches;
-  Dictionary<std::uint64_t> threads;  ///< globalTid
-  Dictionary<std::int64_t> names;     ///< StringIds
+  Numbering<std::uint64_t> threads;  ///< globalTid
+  Numbering<std::int64_t> names;     ///< StringIds
 };
 
 /// A range or mark whose name has this bit holds a number of `Nvtx::text_ids` in the rest of it.
@@ -189,17 +123,17 @@ struct Naming {
   model::StringId name = 0;  ///< as in ranges
 };
 
-/// NVTX_EVENTS. `thread`, `end_thread`, `domain` and `attributes` hold numbers of the dictionaries here.
+/// NVTX_EVENTS. `thread`, `end_thread`, `domain` and `attributes` hold numbers of the numberings here.
 struct Nvtx {
   Outcome outcome;
   model::Strings strings;
   std::vector<model::Range> ranges;  ///< by start, outer before inner
   std::vector<model::Mark> marks;
   std::vector<Naming> namings;
-  Dictionary<std::uint64_t> threads;
-  Dictionary<std::int64_t> text_ids;
-  Dictionary<DomainKey> domains;
-  Dictionary<AttributesKey> attributes;
+  Numbering<std::uint64_t> threads;
+  Numbering<std::int64_t> text_ids;
+  Numbering<DomainKey> domains;
+  Numbering<AttributesKey> attributes;
   std::uint64_t unknown_types = 0;
 };
 
