@@ -1,7 +1,9 @@
 // The table NVTX_EVENTS.
 #include <algorithm>
 #include <iterator>
+#include <span>
 
+#include "base/sort_nearly.hpp"
 #include "read/nsys/sqlite/parts.hpp"
 
 namespace rangescope::read::nsys_sqlite {
@@ -140,29 +142,7 @@ void add_row(Nvtx& part, const Value* row) {
 }  // namespace
 
 void order_ranges(std::vector<model::Range>& ranges) {
-  // Drop-merge: keep what stands in order, sort the rest, merge from behind. A dropped range comes after every kept one
-  // that equals it in the file too, hence right of it.
-  std::vector<model::Range> dropped;
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    if (kept > 0 && before(ranges[i], ranges[kept - 1])) {
-      dropped.push_back(ranges[i]);
-      continue;
-    }
-    if (kept != i) ranges[kept] = ranges[i];
-    ++kept;
-  }
-  if (dropped.empty()) return;
-  std::stable_sort(dropped.begin(), dropped.end(), before);
-  std::size_t out = ranges.size();
-  while (!dropped.empty()) {
-    if (kept > 0 && before(dropped.back(), ranges[kept - 1])) {
-      ranges[--out] = ranges[--kept];
-    } else {
-      ranges[--out] = dropped.back();
-      dropped.pop_back();
-    }
-  }
+  base::sort_nearly(std::span(ranges), before);
 }
 
 Nvtx read_nvtx(const Source& source) {
