@@ -20,18 +20,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .arrow import ArrowTable
     from .runs import (CommandError, Comparison, Function, Gate, Kernel, Rank, Record, Region, ReportError, Run, Verdict, command,
                        compare, gate, load, profile, save_baseline)
 
 __all__ = ["range", "window", "backend", "failure", "load", "profile", "compare", "gate", "save_baseline", "command", "Run", "Record", "Verdict",
-           "Region", "Kernel", "Rank", "Function", "Comparison", "Gate", "CommandError", "ReportError"]
+           "Region", "Kernel", "Rank", "Function", "Comparison", "Gate", "CommandError", "ReportError", "ArrowTable"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import runs
-    return getattr(runs, name)
+    from . import arrow, runs
+    return getattr(arrow if name == "ArrowTable" else runs, name)
 
 
 def load_ipython_extension(shell: Any) -> None:

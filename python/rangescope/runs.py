@@ -1,7 +1,7 @@
 """Runs, as rangescope's reports have them (docs/formats/report-json.md), and the command for what the command decides.
 
 Nothing is computed here: a number is one of report.json, of `rangescope compare` or of `rangescope gate`. Python 3.9 and later;
-pandas and matplotlib are imported where they are asked for.
+pandas, pyarrow and matplotlib are imported where they are asked for.
 """
 from __future__ import annotations
 
@@ -318,6 +318,17 @@ class Run:
         import pandas
         frame = pandas.DataFrame.from_records(self.rows(table))
         return frame.astype({name: float for name in frame if len(frame) and frame[name].isna().all()})  # absent: NaN
+
+    def to_arrow(self, table: str = "regions") -> Any:
+        """A table for what reads Arrow: a pyarrow.Table where pyarrow (15 or later) is installed, else a rangescope.ArrowTable, which
+        has the same interface for readers (`__arrow_c_stream__`: Polars, DuckDB, pandas 2.2)."""
+        from .arrow import ArrowTable
+        rows = ArrowTable(self.rows(table))
+        try:
+            import pyarrow
+        except ImportError:
+            return rows
+        return pyarrow.table(rows)
 
     def plot(self, axes: Optional["Axes"] = None, top: int = 20) -> "Axes":
         """Bars of the regions that take most time of their own, with matplotlib."""

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """records: reports as Python's records and tables, against the command's own JSON and CSV; hostile reports. Usage: records.py BIN ROOT"""
 import csv
+import ctypes
+import gc
 import html.parser
 import io
 import json
@@ -10,10 +12,15 @@ import sys
 import tempfile
 import unittest
 
-from package import COMMAND, PROGRAM, ROOT, cases, golden, need
+from package import BIN, COMMAND, PROGRAM, ROOT, cases, golden, need
 
+sys.path.insert(0, f"{ROOT}/tests/parquet")
+import duckdb  # noqa: E402
 import rangescope
-from rangescope import page
+from rangescope import arrow, page
+
+DUCKDB = next((path for path in (os.environ.get("RANGESCOPE_DUCKDB", ""), f"{BIN}/../lib/libduckdb.so", f"{ROOT}/.cache/duckdb/libduckdb.so")
+               if path and os.path.exists(path)), None)
 
 
 def table(path, *options):
@@ -88,6 +95,71 @@ class Records(unittest.TestCase):
         self.assertIn('use.py:3: error: Incompatible types in assignment (expression has type "Optional[float]", variable has type "str")', done.stdout)
         self.assertIn('Revealed type is "def (a: builtins.int) -> builtins.str"', done.stdout)
         self.assertIn("Found 1 error", done.stdout)
+
+
+class Arrow(unittest.TestCase):
+    """Streams read by DuckDB's own library; its tables are views, which ask for a stream once."""
+
+    def read(self, table, sql="from t"):
+        if not DUCKDB:
+            self.skipTest("no DuckDB (./dev duckdb)")
+        reader = duckdb.DuckDB(DUCKDB)
+        self.addCleanup(reader.close)
+        capsule = table.__arrow_c_stream__()
+        stream = ctypes.c_void_p(arrow._pointer(id(capsule), b"arrow_array_stream"))
+        self.assertEqual(reader.lib.duckdb_arrow_scan(reader.connection, b"t", stream), 0)
+        kinds = {name: kind for name, kind, *_ in reader.query("describe t")}
+        rows = [tuple(row) for row in reader.query(sql)]
+        reader.query("drop view t")
+        return kinds, rows
+
+    def test_values_are_those_of_the_report(self):
+        run = rangescope.load(golden("nsys/zoo.sqlite"))
+        for name in ("regions", "all_regions", "kernels", "verdict"):
+            table, rows = arrow.ArrowTable(run.rows(name)), run.rows(name)
+            kinds, got = self.read(table)
+            self.assertEqual((list(kinds), len(got), len(table)), (list(rows[0]), len(rows), len(rows)))
+            for row, want in zip(got, rows):
+                for value, known in zip(row, want.values()):
+                    self.assertEqual(value if value is None or isinstance(known, str) else float(value), known)
+
+    def test_types(self):
+        rows = [{"whole": 1, "real": 0.5, "flag": True, "text": "a\u00e9\u0000b", "mixed": 1, "none": None, "huge": 1 << 70},
+                {"whole": None, "real": None, "flag": None, "text": None, "mixed": 2.5, "none": None, "huge": 1},
+                {"whole": -(1 << 63), "real": 1, "flag": False, "text": "", "mixed": None, "none": None, "huge": 1}] * 300
+        kinds, got = self.read(arrow.ArrowTable(rows), "select whole, real, flag, text, mixed, none from t")
+        self.assertEqual(kinds, {"whole": "BIGINT", "real": "DOUBLE", "flag": "BOOLEAN", "text": "VARCHAR", "mixed": "DOUBLE", "none": "DOUBLE", "huge": "DOUBLE"})
+        self.assertEqual([row[:3] + row[4:] for row in got[-3:]], [("1", "0.5", "true", "1.0", None), (None, None, None, "2.5", None),
+                                                                  (str(-(1 << 63)), "1.0", "false", None, None)])
+        self.assertEqual([row[3] for row in got[-2:]], [None, ""])
+        self.assertEqual(len(got), 900)
+
+    def test_nothing_is_kept(self):
+        """As a reader that takes a column out, releases the rest, and the column later; and of a stream that nobody reads."""
+        table = arrow.ArrowTable([{"a": 1, "b": "x"}] * 10)
+        table.__arrow_c_stream__()
+        capsule = table.__arrow_c_stream__()
+        at = arrow._pointer(id(capsule), b"arrow_array_stream")
+        stream = arrow._Stream.from_address(at)
+        schema, array, column, end = arrow._Schema(), arrow._Array(), arrow._Array(), arrow._Array()
+        self.assertEqual([stream.get_schema(at, ctypes.addressof(schema)), stream.get_next(at, ctypes.addressof(array)), stream.get_next(at, ctypes.addressof(end))], [0] * 3)
+        self.assertFalse(end.release, "the end")
+        ctypes.memmove(ctypes.addressof(column), array.children[1], ctypes.sizeof(column))
+        array.children[1].contents.release = arrow._release(0)
+        for each in (schema, array):
+            each.release(ctypes.addressof(each))
+            self.assertFalse(each.release)
+        self.assertEqual(ctypes.string_at(column.buffers[2], 10), b"x" * 10)
+        column.release(ctypes.addressof(column))
+        del stream, capsule
+        gc.collect()
+        self.assertEqual((arrow._kept, arrow._streams), ({}, {}))
+
+    def test_what_to_arrow_gives(self):
+        run = rangescope.load(golden("nsys/zoo.sqlite"))
+        table = run.to_arrow("kernels")
+        self.assertEqual((len(table), list(table.column_names)), (len(run.kernels), list(run.rows("kernels")[0])))
+        self.assertTrue(hasattr(table, "__arrow_c_stream__"))
 
 
 class Commands(unittest.TestCase):
