@@ -4,6 +4,7 @@ Usage: openmetrics.py BIN_DIR ROOT"""
 import json
 import os
 import re
+import resource
 import shutil
 import socket
 import subprocess
@@ -150,6 +151,34 @@ class Served(unittest.TestCase):
         self.assertEqual(self.end(process), 0)
         with self.assertRaises(OSError):
             socket.create_connection((host, int(port)), timeout=5)
+
+    def test_a_thousand_who_hold_on_and_those_who_drip(self):
+        """A scrape is answered meanwhile; what the server keeps open is bounded, and so is what it remembers."""
+        process, at = self.start()
+        host, port = at.rsplit(":", 1)
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limit)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit[1] if limit[1] != resource.RLIM_INFINITY else 4096, limit[1]))
+        memory = lambda: int(re.search(r"VmRSS:\s+(\d+) kB", open(f"/proc/{process.pid}/status").read())[1])
+        self.until(lambda: self.get(f"http://{at}/metrics")[1].endswith("# EOF\n"))
+        before, held = memory(), []
+        for i in range(1000):
+            held.append(socket.socket())
+            self.addCleanup(held[-1].close)
+            held[-1].setblocking(False)
+            held[-1].connect_ex((host, int(port)))
+            if i % 100 == 99:
+                self.assertLess(len(os.listdir(f"/proc/{process.pid}/fd")), 100)
+        for byte in b"GET /metrics HTTP":
+            for each in held:
+                try:
+                    each.send(bytes([byte]))
+                except OSError:
+                    pass  # dropped for one that came later, or not taken yet
+            self.assertLess(len(os.listdir(f"/proc/{process.pid}/fd")), 100)
+        self.until(lambda: self.get(f"http://{at}/metrics")[1].endswith("# EOF\n"))
+        self.assertLess(memory() - before, 64 << 10)
+        self.assertEqual(self.end(process), 0)
 
     def test_addresses(self):
         tool = lambda address: cases.run([f"{BIN}/rangescope", "profile", "--runs", self.folder.name, "--openmetrics", address, "--", "true"])
