@@ -67,9 +67,19 @@ inline constexpr samples::EventKind kUnavailable{32},  ///< no CPU samples; the 
     kShortThreads{38},  ///< `count` threads ended before their first sample; text: ns of CPU time that they used
     kPythonUnread{35};  ///< a Python whose stacks cannot be read; the text says why
 
-/// Appends numbers and texts to a block.
+/// A moment in an item: written as the difference to that of the item before.
+struct At {
+  std::int64_t ns;
+};
+
+/// Appends items of numbers and texts to a block.
 class Packer {
  public:
+  template <class... Parts>
+  void item(const Parts&... parts) {
+    (put(parts), ...);
+    ++items_;
+  }
   void number(std::uint64_t value) {
     for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
     bytes_ += static_cast<char>(value);
@@ -82,17 +92,25 @@ class Packer {
     number(value.size());
     bytes_ += value;
   }
-  void item() { ++items_; }
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
   [[nodiscard]] std::uint32_t items() const { return items_; }
   void clear() {
     bytes_.clear();
     items_ = 0;
+    last_ns_ = 0;
   }
 
  private:
+  void put(std::uint64_t value) { number(value); }
+  void put(std::string_view value) { text(value); }
+  void put(At at) {
+    difference(at.ns - last_ns_);
+    last_ns_ = at.ns;
+  }
+
   std::string bytes_;
   std::uint32_t items_ = 0;
+  std::int64_t last_ns_ = 0;
 };
 
 /// Takes them out again; past the end, or at nonsense, everything is 0 and good() is false.

@@ -15,6 +15,7 @@
 namespace rangescope::sample::cpu {
 namespace {
 
+using wire::cpu::At;
 using wire::cpu::FrameKind;
 using wire::cpu::Packer;
 using wire::cpu::WaitKind;
@@ -32,6 +33,12 @@ constexpr std::size_t kWaitingStack = 32 << 10;
 /// A copy of a stack from this size on may be one that the kernel cut; what is read behind it at most.
 constexpr std::size_t kWholeCopy = 30 << 10, kBeyond = 192 << 10;
 constexpr std::size_t kFlushItems = 8192;
+
+/// Of a kind, in a block.
+template <class Kind>
+std::uint64_t as_number(Kind kind) {
+  return static_cast<std::uint64_t>(kind);
+}
 
 /// The innermost number of a line "NSpid: 4711 12"; `pid` itself where there is none.
 std::uint32_t own_number(const std::string& status, std::uint32_t pid) {
@@ -64,8 +71,7 @@ Sampler::Sampler(BlockFile file, std::string description, std::uint64_t most_byt
     : file_(std::move(file)), most_bytes_(most_bytes), most_stacks_(most_stacks) {
   file_.put(wire::cpu::Type::kDescription, description, 0);
   // The one frame for what lies beyond a cut.
-  frames_out_.number(static_cast<std::uint64_t>(FrameKind::kCut));
-  frames_out_.item();
+  frames_out_.item(as_number(FrameKind::kCut));
   frame_count_ = 1;
 }
 
@@ -92,17 +98,13 @@ std::uint32_t Sampler::number_of(Thread& thread, std::uint32_t tid) {
           ? tid
           : own_number("/proc/" + std::to_string(thread.pid) + "/task/" + std::to_string(tid) + "/status", tid);
   thread.own_tid = own_tid;
-  for (const std::uint32_t number : {thread.pid, tid, owner.own_pid, own_tid}) threads_out_.number(number);
-  threads_out_.text(thread.name.empty() ? owner.name : thread.name);
-  threads_out_.item();
+  threads_out_.item(thread.pid, tid, owner.own_pid, own_tid, thread.name.empty() ? owner.name : thread.name);
   // One that was not seen yet comes with no more than its number: chains of creators are of no use.
   const auto creator = threads_.find(thread.creator);
   if (thread.creator == 0 || creator == threads_.end()) return thread.number;
   const std::uint32_t number = thread.number;
   creator->second.creator = creator->second.number == kNone ? 0 : creator->second.creator;
-  creators_out_.number(number - 1);
-  creators_out_.number(number_of(creator->second, thread.creator) - 1);
-  creators_out_.item();
+  creators_out_.item(number - 1, number_of(creator->second, thread.creator) - 1);
   return number;
 }
 
@@ -180,12 +182,8 @@ void Sampler::put_process(std::uint32_t pid, const Process& process, std::int64_
   const bool again = process.name.empty() && process.start_ns < 0;  // its last thread leaves the CPU after its end
   if (full_ || pid == 0 || again || at_ns < from_ns_) return;
   const std::int64_t start_ns = process.start_ns >= 0 ? std::max(process.start_ns, from_ns_) : begun_ns_;
-  for (const std::uint64_t number :
-       {std::uint64_t{pid}, std::uint64_t{process.parent_pid}, static_cast<std::uint64_t>(start_ns),
-        static_cast<std::uint64_t>(std::max<std::int64_t>(0, at_ns - start_ns))})
-    processes_out_.number(number);
-  processes_out_.text(process.name);
-  processes_out_.item();
+  processes_out_.item(pid, process.parent_pid, static_cast<std::uint64_t>(start_ns),
+                      static_cast<std::uint64_t>(std::max<std::int64_t>(0, at_ns - start_ns)), process.name);
 }
 
 void Sampler::leaves(const Sample& sample) {
@@ -238,22 +236,11 @@ void Sampler::wait_ended(Thread& thread, std::uint32_t tid, std::int64_t at_ns) 
   thread.out_since_ns = -1;
   if (full_ || at_ns <= since) return;
   const std::uint32_t number = number_of(thread, tid);
-  waits_out_.difference(since - last_wait_ns_);
-  last_wait_ns_ = since;
-  waits_out_.number(static_cast<std::uint64_t>(at_ns - since));
-  waits_out_.number(number - 1);
   // One that began before the window in which it ended was seen whole, or is as long as it seems.
-  const bool stands_for_more = thinned_ && since >= window_ns_;
-  waits_out_.number(static_cast<std::uint64_t>(thread.kind) | (stands_for_more ? wire::cpu::kStandsForMore : 0));
-  waits_out_.number(thread.stack);
-  waits_out_.item();
-  if (thread.holder != kNone) {
-    holders_out_.difference(since - last_held_ns_);
-    last_held_ns_ = since;
-    holders_out_.number(number - 1);
-    holders_out_.number(thread.holder - 1);
-    holders_out_.item();
-  }
+  const std::uint64_t stands_for_more = thinned_ && since >= window_ns_ ? wire::cpu::kStandsForMore : 0;
+  waits_out_.item(At{since}, static_cast<std::uint64_t>(at_ns - since), number - 1,
+                  as_number(thread.kind) | stands_for_more, thread.stack);
+  if (thread.holder != kNone) holders_out_.item(At{since}, number - 1, thread.holder - 1);
   if (waits_out_.items() >= kFlushItems) flush();
 }
 
@@ -274,29 +261,21 @@ void Sampler::watching_begins(std::int64_t at_ns) {
   window_ns_ = at_ns;
   for (auto& [tid, known] : threads_)
     if (std::exchange(known.left_out, false)) known.out_since_ns = at_ns;
-  blind_out_.difference(blind_since_ns_ - last_blind_ns_);
-  last_blind_ns_ = blind_since_ns_;
-  blind_out_.number(static_cast<std::uint64_t>(at_ns - blind_since_ns_));
-  blind_out_.item();
+  blind_out_.item(At{blind_since_ns_}, static_cast<std::uint64_t>(at_ns - blind_since_ns_));
   blind_since_ns_ = -1;
 }
 
 std::uint32_t Sampler::native_frame(const Place& place) {
   const auto [at, added] = frames_.try_emplace({place.module->number + 1u, place.address}, frame_count_);
   if (!added) return at->second;
-  frames_out_.number(static_cast<std::uint64_t>(FrameKind::kNative));
-  frames_out_.number(place.module->number + 1u);
-  frames_out_.number(place.address);
-  frames_out_.item();
+  frames_out_.item(as_number(FrameKind::kNative), place.module->number + 1u, place.address);
   return frame_count_++;
 }
 
 std::uint32_t Sampler::below(std::uint32_t parent, std::uint32_t frame) {
   const auto [at, added] = stacks_.try_emplace(std::uint64_t{parent} << 32 | frame, stack_count_ + 1);
   if (!added) return at->second;
-  stacks_out_.number(parent);
-  stacks_out_.number(frame);
-  stacks_out_.item();
+  stacks_out_.item(parent, frame);
   return ++stack_count_;
 }
 
@@ -307,17 +286,9 @@ std::uint32_t Sampler::python_frame(const PythonCode& code, std::uint32_t line) 
       python_frames_.try_emplace(fmt::format("{}\n{}\n{}\n{}", code.name, code.file, code.line, line), frame_count_);
   known = at->second;
   if (!added) return at->second;
-  if (line > 0) {
-    lines_out_.number(frame_count_);
-    lines_out_.number(line);
-    lines_out_.item();
-  }
+  if (line > 0) lines_out_.item(frame_count_, line);
   python_text_ += at->first.size();
-  frames_out_.number(static_cast<std::uint64_t>(FrameKind::kPython));
-  frames_out_.text(code.name);
-  frames_out_.text(code.file);
-  frames_out_.number(code.line);
-  frames_out_.item();
+  frames_out_.item(as_number(FrameKind::kPython), code.name, code.file, code.line);
   return frame_count_++;
 }
 
@@ -422,22 +393,14 @@ void Sampler::sample(const Sample& sample) {
       stack = below(stack, native_frame({&kernel, sample.in_kernel[i] - (i > 0 ? 1 : 0)}));
     if (depth == 0) stack = below(stack, native_frame({&kernel, 0}));
   }
-  samples_out_.difference(sample.at_ns - last_sample_ns_);
-  last_sample_ns_ = sample.at_ns;
-  samples_out_.number(number_of(of, sample.tid) - 1);
-  samples_out_.number(stack);
-  samples_out_.item();
+  samples_out_.item(At{sample.at_ns}, number_of(of, sample.tid) - 1, stack);
   ++samples_;
   if (samples_out_.items() >= kFlushItems) flush();
 }
 
 void Sampler::counted(const Task& task, std::int64_t at_ns, std::uint32_t counter) {
   if (full_) return;
-  counts_out_.difference(at_ns - last_count_ns_);
-  last_count_ns_ = at_ns;
-  counts_out_.number(number_of(thread(task.pid, task.tid), task.tid) - 1);
-  counts_out_.number(counter);
-  counts_out_.item();
+  counts_out_.item(At{at_ns}, number_of(thread(task.pid, task.tid), task.tid) - 1, counter);
   if (counts_out_.items() >= kFlushItems) flush();
 }
 
@@ -445,10 +408,7 @@ void Sampler::describe(std::span<const CounterEvent> counters, std::span<const i
   Packer out;
   std::map<int, std::vector<std::string>> missing;
   for (std::size_t c = 0; c < counters.size(); ++c) {
-    out.text(counters[c].name);
-    out.number(counters[c].period);
-    out.number(refused[c] == 0 ? 1 : 0);
-    out.item();
+    out.item(counters[c].name, counters[c].period, refused[c] == 0 ? 1u : 0u);
     if (refused[c] != 0) missing[refused[c]].push_back(counters[c].name);
   }
   put(wire::cpu::kCounters, out);
@@ -597,9 +557,7 @@ void Sampler::flush() {
   Packer modules;
   for (; modules_written_ < modules_.all().size(); ++modules_written_) {
     const Module& module = *modules_.all()[modules_written_];
-    modules.text(module.path);
-    modules.text(module.opened() != nullptr ? module.opened()->build_id() : "");
-    modules.item();
+    modules.item(module.path, module.opened() != nullptr ? module.opened()->build_id() : "");
   }
   put(wire::cpu::kThreads, threads_out_);
   put(wire::cpu::kCreators, creators_out_);
@@ -619,7 +577,6 @@ void Sampler::flush() {
   put(wire::cpu::kProcesses, processes_out_);
   put(wire::cpu::kBlind, blind_out_);
   put(wire::cpu::kHolders, holders_out_);
-  last_sample_ns_ = last_wait_ns_ = last_count_ns_ = last_blind_ns_ = last_held_ns_ = 0;
   if (!full_ && file_.bytes() > most_bytes_) {
     full_ = true;
     event(wire::cpu::kBounded, "the file of CPU samples came to its bound", 1);
@@ -633,10 +590,7 @@ void Sampler::finish(std::int64_t now_ns, const std::filesystem::path& cache, st
   for (const auto& [pid, process] : processes_) put_process(pid, process, now_ns);
   flush();
   Packer sums;
-  for (const CounterTotal& total : totals) {
-    for (const std::uint64_t number : {total.count, total.running_ns, total.possible_ns}) sums.number(number);
-    sums.item();
-  }
+  for (const CounterTotal& total : totals) sums.item(total.count, total.running_ns, total.possible_ns);
   put(wire::cpu::kTotals, sums);
   if (crowded()) event(wire::cpu::kBounded, "more stacks than are kept apart", 1);
   if (forgot_code_ || modules_.crowded()) event(wire::cpu::kBounded, "code at more places than are kept", 1);

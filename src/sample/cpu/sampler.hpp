@@ -156,7 +156,6 @@ class Sampler final : public Sink {
   std::int64_t short_threads_ns_ = 0;  ///< and what they used of the CPU
   std::uint64_t short_lives_ = 0;
   std::uint64_t python_due_ = 0, python_lost_ = 0;  ///< samples of Python code; without its functions
-  std::int64_t last_sample_ns_ = 0, last_wait_ns_ = 0, last_count_ns_ = 0, last_blind_ns_ = 0, last_held_ns_ = 0;
   wire::cpu::Packer threads_out_, frames_out_, stacks_out_, samples_out_, waits_out_, counts_out_, blind_out_,
       creators_out_, holders_out_, processes_out_, lines_out_;
   bool thinned_ = false;              ///< switches are or were left out for a while
