@@ -41,6 +41,20 @@ std::size_t data_end(std::span<const std::byte> file, std::size_t begin, std::si
 
 }  // namespace
 
+std::vector<std::filesystem::path> entries_in(const std::filesystem::path& folder, const char* suffix,
+                                              const char* below) {
+  std::vector<std::filesystem::path> found;
+  for (const auto& place : {folder / below, folder / "native" / below}) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry(place, error), end; !error && entry != end; entry.increment(error)) {
+      if (entry->path().extension() == suffix) found.push_back(entry->path());
+    }
+    if (!found.empty()) break;
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 bool is_trace(std::span<const std::byte> file) {
   return file.size() >= sizeof record::kMagic && std::memcmp(file.data(), record::kMagic, sizeof record::kMagic) == 0;
 }

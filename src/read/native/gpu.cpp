@@ -17,6 +17,7 @@
 #include "base/fs.hpp"
 #include "base/units.hpp"
 #include "model/kernel_name.hpp"
+#include "read/native/chunks.hpp"
 #include "read/native/counters.hpp"
 #include "read/native/gpu_clock.hpp"
 #include "read/native/gpu_records.hpp"
@@ -531,19 +532,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<fs::path> streams_in(const fs::path& folder) {
-  std::vector<fs::path> found;
-  for (const fs::path& place : {folder, folder / "native"}) {
-    std::error_code error;
-    for (fs::directory_iterator entry(place, error), end; !error && entry != end; entry.increment(error)) {
-      if (entry->path().extension() == ".gpu") found.push_back(entry->path());
-    }
-    if (!found.empty()) break;
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
 // The driver loads the library when CUDA starts, long after the image began; an exec in the same pid begins a new
 // image. Of windows it is that of the whole run, and older than what stands here.
 std::uint32_t process_of(const GpuStreamHead& head, model::Session& session) {
@@ -567,7 +555,7 @@ void lose(model::Session& session, const fs::path& path, const std::string& why)
 }  // namespace
 
 void read_gpu_files(const fs::path& folder, const std::set<std::uint32_t>& left_out, model::Session& session) {
-  const std::vector<fs::path> streams = streams_in(folder);
+  const std::vector<fs::path> streams = entries_in(folder, ".gpu");
   std::uintmax_t bytes = 0;  // a kernel and its launch take 48 of them
   for (const fs::path& path : streams) {
     std::error_code error;

@@ -31,20 +31,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What ends in `suffix` in a folder, or in the folder `native` of a run directory, in order of names.
-std::vector<fs::path> entries_in(const fs::path& folder, const char* suffix) {
-  std::vector<fs::path> found;
-  for (const fs::path& place : {folder, folder / "native"}) {
-    std::error_code error;
-    for (fs::directory_iterator entry(place, error), end; !error && entry != end; entry.increment(error)) {
-      if (entry->path().extension() == suffix) found.push_back(entry->path());
-    }
-    if (!found.empty()) break;
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
 std::vector<fs::path> captures_in(const fs::path& folder) {
   return entries_in(folder, wire::native::kSuffix);
 }

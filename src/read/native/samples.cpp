@@ -13,6 +13,7 @@
 #include "base/units.hpp"
 #include "model/metric_unit.hpp"
 #include "read/native/blocks.hpp"
+#include "read/native/chunks.hpp"
 #include "wire/samples.hpp"
 
 namespace rangescope::read::native {
@@ -237,19 +238,11 @@ base::Result<void> read_samples(std::span<const std::byte> file, const std::stri
 }
 
 void read_sample_files(const fs::path& folder, model::Session& session) {
-  for (const fs::path& place : {folder / format::kFolder, folder / "native" / format::kFolder}) {
-    std::vector<fs::path> files;
-    std::error_code error;
-    for (fs::directory_iterator entry(place, error), end; !error && entry != end; entry.increment(error))
-      if (entry->path().extension() == format::kSuffix) files.push_back(entry->path());
-    std::sort(files.begin(), files.end());
-    for (const fs::path& path : files) {
-      const auto mapping = base::Mapping::open(path);
-      const auto read = mapping ? read_samples(mapping->bytes(), path.filename().string(), session)
-                                : base::Result<void>(tl::make_unexpected(mapping.error()));
-      if (!read) session.losses.push_back({"unreadable_samples", 1, base::to_string(read.error())});
-    }
-    if (!files.empty()) return;
+  for (const fs::path& path : entries_in(folder, format::kSuffix, format::kFolder)) {
+    const auto mapping = base::Mapping::open(path);
+    const auto read = mapping ? read_samples(mapping->bytes(), path.filename().string(), session)
+                              : base::Result<void>(tl::make_unexpected(mapping.error()));
+    if (!read) session.losses.push_back({"unreadable_samples", 1, base::to_string(read.error())});
   }
 }
 
