@@ -101,6 +101,28 @@ struct RegionFacts : ByRank {
   PartSums of_threads;                      ///< of the one process; numbered by tid
 };
 
+/// What of them adds up and stands in a report as it is: the one list for making, merging and reporting.
+struct CountOf {
+  std::int64_t RegionFacts::*tally;
+  std::int64_t model::Region::*report;
+};
+inline constexpr CountOf kRegionCounts[] = {
+    {&RegionFacts::occurrences, &model::Region::occurrences},
+    {&RegionFacts::unclosed, &model::Region::unclosed},
+    {&RegionFacts::threads, &model::Region::threads},
+    {&RegionFacts::processes, &model::Region::processes},
+};
+struct WallTimeOf {
+  std::int64_t RegionFacts::*tally;
+  double model::WallTime::*report;
+};
+inline constexpr WallTimeOf kWallTimes[] = {
+    {&RegionFacts::inclusive_ns, &model::WallTime::inclusive_ns},
+    {&RegionFacts::exclusive_ns, &model::WallTime::exclusive_ns},
+    {&RegionFacts::profiler_ns, &model::WallTime::profiler_ns},
+    {&RegionFacts::recording_ns, &model::WallTime::recording_ns},
+};
+
 template <class D>
 struct RegionOf : RegionFacts {
   D wall;

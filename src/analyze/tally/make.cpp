@@ -125,14 +125,8 @@ class Maker {
       region.kind = node.kind;
       region.module = node.module;
       region.first_start_ns = utc(node.first_start_ns);
-      region.occurrences = from.occurrences;
-      region.unclosed = from.unclosed;
-      region.threads = from.threads;
-      region.processes = from.processes;
-      region.inclusive_ns = whole(from.wall.inclusive_ns);
-      region.exclusive_ns = whole(from.wall.exclusive_ns);
-      region.profiler_ns = whole(from.wall.profiler_ns);
-      region.recording_ns = whole(from.wall.recording_ns);
+      for (const auto& [tally, report] : kRegionCounts) region.*tally = from.*report;
+      for (const auto& [tally, report] : kWallTimes) region.*tally = whole(from.wall.*report);
       if (from.steady) {
         region.warm_ups = from.steady->left_out;
         region.warm_up_ns = whole(from.steady->left_out_ns);

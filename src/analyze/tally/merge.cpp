@@ -121,11 +121,12 @@ void add(Region& into, const RegionOf<D>& from, const std::vector<std::uint32_t>
   const bool first = into.ranks.empty() && into.ordinals.compared == 0;
   if (from.gpu && !into.gpu && into.occurrences > 0) add_no_gpu(into.gpu, into);
   if (into.gpu && !from.gpu) add_no_gpu(into.gpu, from);
+  const auto add_up = [&](std::int64_t RegionFacts::*field) { into.*field = plus(into.*field, from.*field); };
+  for (const auto& each : kRegionCounts) add_up(each.tally);
+  for (const auto& each : kWallTimes) add_up(each.tally);
   for (const auto field :
-       {&RegionFacts::occurrences, &RegionFacts::unclosed, &RegionFacts::threads, &RegionFacts::processes,
-        &RegionFacts::replayed, &RegionFacts::inclusive_ns, &RegionFacts::exclusive_ns, &RegionFacts::profiler_ns,
-        &RegionFacts::recording_ns, &RegionFacts::warm_ups, &RegionFacts::warm_up_ns, &RegionFacts::settled_busy_ns})
-    into.*field = plus(into.*field, from.*field);
+       {&RegionFacts::replayed, &RegionFacts::warm_ups, &RegionFacts::warm_up_ns, &RegionFacts::settled_busy_ns})
+    add_up(field);
   into.first_start_ns = std::min(into.first_start_ns, from.first_start_ns);
   into.longest_ns = std::max(into.longest_ns, from.longest_ns);
   if (from.wall.moments.n > from.unsettled.moments.n) {  // else it has nothing settled

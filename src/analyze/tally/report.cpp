@@ -162,14 +162,8 @@ class Reporter {
     region.domain = text(from.domain);
     region.kind = from.kind;
     region.module = from.module;
-    region.occurrences = from.occurrences;
-    region.unclosed = from.unclosed;
-    region.threads = from.threads;
-    region.processes = from.processes;
-    region.wall.inclusive_ns = number(from.inclusive_ns);
-    region.wall.exclusive_ns = number(from.exclusive_ns);
-    region.wall.profiler_ns = number(from.profiler_ns);
-    region.wall.recording_ns = number(from.recording_ns);
+    for (const auto& [tally, report] : kRegionCounts) region.*report = from.*tally;
+    for (const auto& [tally, report] : kWallTimes) region.wall.*report = number(from.*tally);
     region.wall.per_occurrence_ns = from.wall.spread();
     const double duration = report_.run.duration_ns;
     region.wall.share = duration > 0 ? region.wall.inclusive_ns / duration : 0;
