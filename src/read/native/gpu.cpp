@@ -368,6 +368,10 @@ void GpuReader::link_launches() {
                    : std::lower_bound(hint, calls.end(), std::pair{correlation, 0u});
       }
       const bool found = hint != calls.end() && hint->first == correlation;
+      // CUPTI numbers anew where its timeline was off (13.0 on an H200): the latest call before the work is meant.
+      for (auto next = hint; found && ++next != calls.end() && next->first == correlation &&
+                             session_.launches[next->second].start_ns <= items[i].start_ns;)
+        hint = next;
       items[i].launch = found ? hint->second : model::kNone;
       if (!found) ++orphans;
     }
