@@ -27,5 +27,8 @@ Write export_collapsed;
 Write export_speedscope;
 /// Ranges, functions and kernels with wall, CPU and GPU time, bytes and energy, for `go tool pprof` and what reads it.
 Write export_pprof;
+/// Functions that take most CPU time, by source line: GitHub's workflow commands, and lines as compilers warn.
+Write export_annotations;
+Write export_problems;
 
 }  // namespace rangescope::report

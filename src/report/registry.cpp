@@ -17,7 +17,9 @@ std::span<const Exporter> exporters() {
                                             {"openmetrics", "prom", kData, export_openmetrics},
                                             {"collapsed", "collapsed", kData, export_collapsed},
                                             {"speedscope", "speedscope.json", kData, export_speedscope},
-                                            {"pprof", "pb.gz", kFile, export_pprof}};
+                                            {"pprof", "pb.gz", kFile, export_pprof},
+                                            {"annotations", "annotations", kText, export_annotations},
+                                            {"problems", "problems", kText, export_problems}};
   return kExporters;
 }
 

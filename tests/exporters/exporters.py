@@ -202,6 +202,56 @@ class Pprof(unittest.TestCase):
         self.assertEqual(self.sums(found, "cpu"), samples * interval)
 
 
+class Annotations(unittest.TestCase):
+    """Read back as GitHub's runner reads commands (::NAME KEY=VALUE,...::TEXT), and as VS Code's matcher $gcc reads lines."""
+    COMMAND = re.compile(r"^::([a-z]+) ([^:]*)::(.*)$")
+    GCC = re.compile(r"^(.*?):(\d+):(\d*):?\s+(?:fatal\s+)?(warning|error):\s+(.*)$")
+
+    def decoded(self, text):
+        for code, char in (("%3A", ":"), ("%2C", ","), ("%0D", "\r"), ("%0A", "\n"), ("%25", "%")):
+            text = text.replace(code, char)
+        return text
+
+    def test_the_hottest_functions(self):
+        path = golden("native-cpu/python")
+        whole = json.loads(report(path, "json"))
+        known = {}
+        works = [region["cpu"] for region in whole["regions"] if region["process"] is None and region.get("cpu")]
+        for each in [each for work in [*works, whole["cpu_outside"]] for each in work["functions"] if each["line"]]:
+            key = (os.path.normpath(each["file"]), each.get("hot_line") or each["line"], each["name"])
+            known[key] = max(known.get(key, 0), each["self_ns"])
+        want = [key for key in sorted(known, key=lambda key: -known[key]) if known[key] > 0][:10]
+        got = []
+        for line in report(path, "annotations").decode().splitlines():
+            name, properties, text = self.COMMAND.match(line).groups()
+            given = {key: self.decoded(value) for key, value in (each.split("=", 1) for each in properties.split(","))}
+            self.assertEqual((name, given["title"]), ("warning", "rangescope"))
+            got.append((given["file"], int(given["line"]), self.decoded(text)))
+        self.assertEqual([(file, line, text[:len(function) + 1]) for (file, line, text), (_, _, function) in zip(got, want)],
+                         [(file, line, function + ":") for file, line, function in want])
+        self.assertEqual(len(got), len(want))
+        self.assertIn(", most in work > a", next(text for _, _, text in got if text.startswith("red:")))
+        lines = [self.GCC.match(line).groups() for line in report(path, "problems").decode().splitlines()]
+        self.assertEqual([(file, int(line), text) for file, line, _, _, text in lines], got)
+
+    def test_files_of_the_folder_are_named_from_there(self):
+        """And are all that is listed: libraries with debug information are not of the repository."""
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(f"{folder}/src")
+            with open(f"{folder}/src/a,b.py", "w") as f:
+                f.write("def hot(n):\n    while n:\n        n -= 1\nhot(20000000)\n")
+            tool = lambda *words: subprocess.run([os.path.join(os.path.abspath(BIN), "rangescope"), *words], cwd=folder, capture_output=True, text=True)
+            done = tool("profile", "-q", "--no-project", "--cpu", "--", sys.executable, "src/a,b.py")
+            if done.returncode == 77:
+                self.skipTest(done.stderr.strip())
+            said = tool("report", "latest", "-f", "annotations").stdout
+            self.assertRegex(said, r"\A::warning file=src/a%2Cb\.py,line=\d,title=rangescope::hot: ")
+            self.assertEqual({line.split(",")[0] for line in said.splitlines()}, {"::warning file=src/a%2Cb.py"})
+
+    def test_without_samples(self):
+        self.assertIn("no functions with source lines", report(golden("nsys/zoo.sqlite"), "annotations", expect=80))
+
+
 class OpenMetrics(unittest.TestCase):
     LINE = re.compile(r'([a-z_0-9]+)\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)*)\} (\S+)')
 
