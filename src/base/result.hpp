@@ -55,7 +55,24 @@ template <class T>
   return tl::make_unexpected(std::move(result).error());
 }
 
+/// What TRY gives of a Result that holds something.
+template <class T>
+T value_of(Result<T>&& result) {
+  return std::move(*result);
+}
+inline void value_of(Result<void>&& /*result*/) {}
+
 /// `where: what`, and the hint on its own line, as it is shown to people.
 [[nodiscard]] std::string to_string(const Error& error);
 
 }  // namespace rangescope::base
+
+/// `auto file = TRY(open(path));` is what a Result holds; where it failed, the function returns that failure from here.
+/// A statement, or the whole initializer of a variable: nothing else is then left half done. It takes GNU's statement
+/// expressions, as SerenityOS's macro of this name.
+#define TRY(...)                                                     \
+  __extension__({                                                    \
+    auto tried_ = (__VA_ARGS__);                                     \
+    if (!tried_) return ::rangescope::base::fail(std::move(tried_)); \
+    ::rangescope::base::value_of(std::move(tried_));                 \
+  })

@@ -107,6 +107,11 @@ base::Error unknown_command(const std::string& name) {
   return error;
 }
 
+/// The exit code of what a command came to; its failure is said.
+int code_of(const base::Result<int>& done) {
+  return done ? *done : say(done.error());
+}
+
 /// `code`, unless what was printed did not reach standard output (a full disk).
 int after_printing(int code) {
   if ((std::fflush(stdout) == 0 && std::ferror(stdout) == 0) || code != 0) return code;
@@ -163,7 +168,7 @@ int parse_and_run(Subcommand& command, std::vector<std::string> words, std::vect
     return say({base::Code::kUsage, "rangescope " + std::string(command.name()) + " runs no program", "--",
                 "Leave out -- and what follows"});
   if (command.takes_program()) command.set_program(std::move(program));
-  return after_printing(command.run());
+  return after_printing(code_of(command.run()));
 }
 
 }  // namespace
@@ -202,10 +207,10 @@ void print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-int put(const std::string& text) {
+base::Result<int> put(const std::string& text) {
   report::DescriptorSink sink(STDOUT_FILENO, "standard output");
   sink.write(text);
-  if (auto done = sink.finish(); !done) return say(done.error());
+  TRY(sink.finish());
   return 0;
 }
 
@@ -250,7 +255,7 @@ int run_app(int argc, char** argv, const std::vector<std::unique_ptr<Subcommand>
     std::string name = words.front();
     if ((name == "--version" || name == "-V") && !separated &&
         (words.size() == 1 || (words.size() == 2 && words[1] == "--json")))
-      return put(words.size() == 1 ? version_text() : version_json());
+      return code_of(put(words.size() == 1 ? version_text() : version_json()));
     if (name == "--help" || name == "-h" || name == "--help-all") name = "help";
     words.erase(words.begin());
     for (const auto& command : commands) {

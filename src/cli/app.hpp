@@ -43,8 +43,8 @@ using base::say;
 /// To standard output, as it is.
 void print(const std::string& text);
 
-/// Text for standard output; 0, or the exit code of a failure to write.
-[[nodiscard]] int put(const std::string& text);
+/// Text for standard output; 0, or what kept it from being written.
+[[nodiscard]] base::Result<int> put(const std::string& text);
 
 /// rangescope's own arguments, for manifests.
 [[nodiscard]] const std::vector<std::string>& arguments();

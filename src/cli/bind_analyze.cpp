@@ -71,14 +71,13 @@ void bind_analyze(const Arguments& command, analyze::Options& options) {
 }
 
 base::Result<void> check_analysis(analyze::Options& options) {
-  if (auto known = config::check_device(options.device); !known) return known;
-  auto useful_rules = config::expand_useful(options.flops);
-  if (!useful_rules) return base::fail(std::move(useful_rules));
-  options.flops = std::move(useful_rules->flops);
-  options.bytes = std::move(useful_rules->bytes);
-  std::move(useful_rules->tokens.begin(), useful_rules->tokens.end(), std::back_inserter(options.tokens));
-  if (auto work = analyze::parse_work(options.work, options.tokens); !work) return base::fail(std::move(work));
-  if (auto useful = analyze::parse_useful(options.flops); !useful) return base::fail(std::move(useful));
+  TRY(config::check_device(options.device));
+  auto useful_rules = TRY(config::expand_useful(options.flops));
+  options.flops = std::move(useful_rules.flops);
+  options.bytes = std::move(useful_rules.bytes);
+  std::move(useful_rules.tokens.begin(), useful_rules.tokens.end(), std::back_inserter(options.tokens));
+  TRY(analyze::parse_work(options.work, options.tokens));
+  TRY(analyze::parse_useful(options.flops));
   profile::warn_of_bars(options.ranges);
   for (const std::string& note : options.ranges.notes) base::detail(base::printable(note));
   return {};

@@ -53,9 +53,7 @@ base::Result<config::Inputs> ConfigArguments::inputs(const std::vector<std::stri
   config::Inputs in;
   in.environment = collect::tool_search().environment;
   in.now = std::chrono::system_clock::now();
-  auto conf = config::find_conf(base::self_path(), in.environment);
-  if (!conf) return base::fail(std::move(conf));
-  in.shipped = *conf;
+  in.shipped = TRY(config::find_conf(base::self_path(), in.environment));
   std::error_code ignored;
   const auto home = in.environment.find("HOME");
   if (!no_project_)
@@ -63,8 +61,7 @@ base::Result<config::Inputs> ConfigArguments::inputs(const std::vector<std::stri
                                                 home == in.environment.end() ? "" : home->second);
   if (in.project_file) {
     in.project_trusted = config::is_trusted(*in.project_file);
-    if (!in.project_trusted)
-      if (auto ok = config::check_owner(*in.project_file); !ok) return base::fail(std::move(ok));
+    if (!in.project_trusted) TRY(config::check_owner(*in.project_file));
   }
   for (const std::string& file : config_files_) {
     if (!std::filesystem::exists(file, ignored))
@@ -84,9 +81,8 @@ base::Result<config::Inputs> ConfigArguments::inputs(const std::vector<std::stri
     if (const auto word = std::find(free_words.begin(), free_words.end(), raw[i]);
         word != free_words.end() && config::looks_like_override(raw[i])) {
       free_words.erase(word);
-      auto parsed = config::parse_override(raw[i], place + raw[i]);
-      if (!parsed) return base::fail(std::move(parsed));
-      in.overrides.push_back(std::move(*parsed));
+      auto parsed = TRY(config::parse_override(raw[i], place + raw[i]));
+      in.overrides.push_back(std::move(parsed));
       continue;
     }
     if (!aliases_ || !raw[i].starts_with("--")) continue;
@@ -119,14 +115,13 @@ base::Result<config::Config> ConfigArguments::compose(const std::vector<std::str
     if (!config::looks_like_override(word))
       return base::fail(base::Code::kUsage, "'" + base::printable(word) + "' is no override and no option", {},
                         "Write key=value, or put the program behind --.");
-  auto in = inputs(program);
-  if (!in) return base::fail(std::move(in));
-  auto config = config::compose(*in);
+  auto in = TRY(inputs(program));
+  auto config = config::compose(in);
   if (!config) return config;
   if (const std::string_view key = profile::gating_key(*config); !key.empty()) {
     base::info(std::string(key) + " asks for a recording by Nsight Systems: pipeline.nsys.enable=true");
-    in->overrides.push_back(config::set_text("pipeline.nsys.enable", "true", "implied by " + std::string(key)));
-    config = config::compose(*in);
+    in.overrides.push_back(config::set_text("pipeline.nsys.enable", "true", "implied by " + std::string(key)));
+    config = config::compose(in);
   }
   return config;
 }
@@ -141,7 +136,7 @@ base::Result<void> ConfigArguments::apply(const config::Config& config) const {
     const auto values = key.type == config::Type::kBool
                             ? std::vector<std::string>{config.flag(key.path) ? "true" : "false"}
                             : config.list(key.path);
-    if (auto set = app_.set(flag, values, config.where(key.path)); !set) return set;
+    TRY(app_.set(flag, values, config.where(key.path)));
   }
   return {};
 }

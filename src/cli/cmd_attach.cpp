@@ -29,29 +29,28 @@ class AttachTo final : public Subcommand {
     configuration_.options(app, true, {"--runs", "--run-dir", "--keep", "--compress", "--record-args"});
   }
 
-  [[nodiscard]] int run() override {
+  [[nodiscard]] base::Result<int> run() override {
     const auto pid = base::to_uint(pid_);
     if (!pid || *pid == 0 || *pid > 1u << 30)
-      return say({base::Code::kUsage, "'" + base::printable(pid_) + "' is no id of a process", "PID",
-                  "Write a number; find it: pgrep NAME"});
+      return base::fail(base::Code::kUsage, "'" + base::printable(pid_) + "' is no id of a process", "PID",
+                        "Write a number; find it: pgrep NAME");
     if (sampling_.cpu_off)
-      return say({base::Code::kUsage, "samples of the CPU are all that attach takes", "--cpu", "Leave out --cpu off"});
-    auto target = sample::cpu::find_target(static_cast<std::uint32_t>(*pid));
-    if (!target) return say(target.error());
-    const auto config = configuration_.compose(target->argv);
-    if (!config) return say(config.error());
-    if (auto applied = configuration_.apply(*config); !applied) return say(applied.error());
-    base::set_record_arguments(config->flag("run.record_args"));
-    if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
-    if (auto writable = check_destination(choice_, STDOUT_FILENO); !writable) return say(writable.error());
-    if (auto allowed = sample::cpu::allowed(); !allowed) return say(allowed.error());
-    if (!target->unread.empty()) base::warn(target->unread + ": Python functions are missing");
-    const profile::Done done = profile::run(*config, {.attach = profile::Attach{std::move(*target), length_, tree_},
-                                                      .sampling = sampling_,
-                                                      .arguments = arguments(),
-                                                      .talk = talk_of(choice_, STDOUT_FILENO)});
+      return base::fail(base::Code::kUsage, "samples of the CPU are all that attach takes", "--cpu",
+                        "Leave out --cpu off");
+    auto target = TRY(sample::cpu::find_target(static_cast<std::uint32_t>(*pid)));
+    const auto config = TRY(configuration_.compose(target.argv));
+    TRY(configuration_.apply(config));
+    base::set_record_arguments(config.flag("run.record_args"));
+    TRY(report::find_exporter(choice_.format));
+    TRY(check_destination(choice_, STDOUT_FILENO));
+    TRY(sample::cpu::allowed());
+    if (!target.unread.empty()) base::warn(target.unread + ": Python functions are missing");
+    const profile::Done done = profile::run(config, {.attach = profile::Attach{std::move(target), length_, tree_},
+                                                     .sampling = sampling_,
+                                                     .arguments = arguments(),
+                                                     .talk = talk_of(choice_, STDOUT_FILENO)});
     if (!done.directory.empty())
-      say_kept(done.directory, config->text("run.root") == runs::kDefaultRoot && !config->get("run.dir"));
+      say_kept(done.directory, config.text("run.root") == runs::kDefaultRoot && !config.get("run.dir"));
     return done.code;
   }
 

@@ -31,28 +31,26 @@ class Compare final : public Subcommand {
     report.add_count("--top-kernels", choice_.style.top_kernels);
   }
 
-  [[nodiscard]] int run() override {
-    const auto format = report::find_comparison_format(choice_.format);
-    if (!format) return say(format.error());
-    if (auto ready = finish_comparison(options_, renames_); !ready) return say(ready.error());
+  [[nodiscard]] base::Result<int> run() override {
+    const auto format = TRY(report::find_comparison_format(choice_.format));
+    TRY(finish_comparison(options_, renames_));
     if (sides_.size() < 2)
-      return say({base::Code::kUsage, "a comparison takes two sides", {}, "Name two runs: rangescope compare A B"});
+      return base::fail(base::Code::kUsage, "a comparison takes two sides", {},
+                        "Name two runs: rangescope compare A B");
     std::vector<model::Side> sides;
     for (const std::string& written : sides_) {
-      auto side = load_side(written, from_);
-      if (!side) return say(side.error());
-      sides.push_back(std::move(*side));
+      auto side = TRY(load_side(written, from_));
+      sides.push_back(std::move(side));
     }
-    const auto comparison = analyze::compare(sides, options_);
-    if (!comparison) return say(comparison.error());
-    if (auto there = report::check_sampled(*comparison, choice_.format, choice_.style); !there)
-      return say(there.error());
+    const auto comparison = TRY(analyze::compare(sides, options_));
+    TRY(report::check_sampled(comparison, choice_.format, choice_.style));
     const auto written =
         write_to(choice_, STDOUT_FILENO, [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
-          (*format)->write(*comparison, style, sink);
+          format->write(comparison, style, sink);
           return {};
         });
-    return written ? 0 : say(written.error());
+    TRY(written);
+    return 0;
   }
 
  private:

@@ -33,7 +33,7 @@ class ConfigCommand final : public Subcommand {
     arguments_.options(app, true);
   }
 
-  [[nodiscard]] int run() override {
+  [[nodiscard]] base::Result<int> run() override {
     std::vector<std::string> words, overrides;
     for (const std::string& word : arguments_.words())
       (config::looks_like_override(word) ? overrides : words).push_back(word);
@@ -42,59 +42,55 @@ class ConfigCommand final : public Subcommand {
     const std::string action = words.empty() ? "show" : words.front();
     const std::string what = words.size() > 1 ? words[1] : "";
     if (std::find(actions.begin(), actions.end(), action) == actions.end())
-      return say({base::Code::kUsage,
-                  "there is no 'config " + base::printable(action) + "'",
-                  {},
-                  base::did_you_mean(action, actions).empty() ? "It is show, explain, groups, validate, trust or init."
-                                                              : base::did_you_mean(action, actions)});
-    if (action == "init") return what.empty() ? init() : say(misplaced(what));
-    if (!program_.empty()) return say(misplaced(program_.front()));
+      return base::fail(base::Code::kUsage, "there is no 'config " + base::printable(action) + "'", {},
+                        base::did_you_mean(action, actions).empty()
+                            ? "It is show, explain, groups, validate, trust or init."
+                            : base::did_you_mean(action, actions));
+    if (action == "init") return what.empty() ? init() : tl::make_unexpected(misplaced(what));
+    if (!program_.empty()) return tl::make_unexpected(misplaced(program_.front()));
     if (words.size() > 2)
-      return say(
-          {base::Code::kUsage, "'" + base::printable(words[2]) + "' is too much", {}, "Name one key or section."});
+      return base::fail(base::Code::kUsage, "'" + base::printable(words[2]) + "' is too much", {},
+                        "Name one key or section.");
     if (!what.empty() && (action == "groups" || action == "validate"))
-      return say({base::Code::kUsage,
-                  "'" + base::printable(what) + "' is too much",
-                  {},
-                  action == "groups"
-                      ? "Write: rangescope config groups"
-                      : "Name a file with --config: rangescope config validate --config " + base::shell_quote(what)});
+      return base::fail(base::Code::kUsage, "'" + base::printable(what) + "' is too much", {},
+                        action == "groups" ? "Write: rangescope config groups"
+                                           : "Name a file with --config: rangescope config validate --config " +
+                                                 base::shell_quote(what));
     if (action == "groups") return groups();
     if (action == "trust") {
       if (what.empty())
-        return say({base::Code::kUsage, "no file was named", {}, "Write: rangescope config trust rangescope.yaml"});
+        return base::fail(base::Code::kUsage, "no file was named", {},
+                          "Write: rangescope config trust rangescope.yaml");
       const auto done = config::trust(what);
-      return done ? 0 : say(done.error());
+      TRY(done);
+      return 0;
     }
-    auto config = arguments_.compose({});
-    if (!config) return say(config.error());
+    const auto config = TRY(arguments_.compose({}));
     if (action == "validate") {
-      std::puts(("valid: " + base::join(config->files, ", ")).c_str());
+      std::puts(("valid: " + base::join(config.files, ", ")).c_str());
       return 0;
     }
     if (action == "explain") {
       if (what.empty())
-        return say({base::Code::kUsage, "no key was named", {}, "Write: rangescope config explain run.keep"});
-      const auto text = config::explain(*config, what);
-      if (!text) return say(text.error());
-      std::fputs(text->c_str(), stdout);
+        return base::fail(base::Code::kUsage, "no key was named", {}, "Write: rangescope config explain run.keep");
+      const auto text = TRY(config::explain(config, what));
+      std::fputs(text.c_str(), stdout);
       return 0;
     }
-    const config::Value* value = config::at_path(config->root, what);
+    const config::Value* value = config::at_path(config.root, what);
     if (!value) {
       if (config::find_key(what)) return std::puts("null"), 0;
-      return say(config::unknown_key(what, {}));
+      return tl::make_unexpected(config::unknown_key(what, {}));
     }
     std::fputs(config::to_yaml(*value, origin_).c_str(), stdout);
     return 0;
   }
 
  private:
-  [[nodiscard]] int groups() {
-    auto inputs = arguments_.inputs({});
-    if (!inputs) return say(inputs.error());
-    auto config = config::compose(*inputs);
-    for (const auto& [group, options] : config::groups(*inputs)) {
+  [[nodiscard]] base::Result<int> groups() {
+    auto inputs = TRY(arguments_.inputs({}));
+    auto config = config::compose(inputs);
+    for (const auto& [group, options] : config::groups(inputs)) {
       std::string line = group + ":";
       for (const std::string& option : options) {
         bool chosen = false;
@@ -115,33 +111,29 @@ class ConfigCommand final : public Subcommand {
             "A program stands behind -- of config init: rangescope config init -- ./app"};
   }
 
-  [[nodiscard]] int init() {
+  [[nodiscard]] base::Result<int> init() {
     if (program_.empty())
-      return say({base::Code::kUsage,
-                  "there is no program to look at",
-                  {},
-                  "Put it behind --: rangescope config init -- ./app"});
+      return base::fail(base::Code::kUsage, "there is no program to look at", {},
+                        "Put it behind --: rangescope config init -- ./app");
     std::error_code error;
     if (!force_ && fs::exists(to_, error))
-      return say(
-          {base::Code::kUsage, "there is such a file already", to_, "Add --force, or name another one with --to"});
-    if (auto allowed = check_output(to_); !allowed) return say(allowed.error());
+      return base::fail(base::Code::kUsage, "there is such a file already", to_,
+                        "Add --force, or name another one with --to");
+    TRY(check_output(to_));
     look_.command = program_;
-    const auto look = profile::look_at_program(look_);
-    if (!look) return say(look.error());
-    const auto findings = doctor::diagnose(*look);
-    const std::string text = look->not_started ? std::string() : profile::starter(*look);
+    const auto look = TRY(profile::look_at_program(look_));
+    const auto findings = doctor::diagnose(look);
+    const std::string text = look.not_started ? std::string() : profile::starter(look);
     if (text.empty()) {
       for (const model::Finding& finding : findings)
         if (finding.verdict == model::Grade::kFail || finding.verdict == model::Grade::kWarn)
           std::fputs(report::finding_text(finding, false).c_str(), stderr);
       const int code = doctor::exit_code_of(findings);
-      return say({code == 66 ? base::Code::kNoInput : base::Code::kNothingCaptured,
-                  "the program showed no range that could be measured",
-                  {},
-                  "Look at it with: rangescope doctor -- " + base::shell_quote(program_)});
+      return base::fail(code == 66 ? base::Code::kNoInput : base::Code::kNothingCaptured,
+                        "the program showed no range that could be measured", {},
+                        "Look at it with: rangescope doctor -- " + base::shell_quote(program_));
     }
-    if (auto written = profile::write_starter(text, to_); !written) return say(written.error());
+    TRY(profile::write_starter(text, to_));
     if (auto trusted = config::trust(to_); !trusted)  // who wrote it for this user trusts it
       base::warn("the file is not trusted yet: rangescope config trust " + base::shell_quote(to_));
     base::info("wrote " + to_ + "; run it with: rangescope profile" +

@@ -48,9 +48,8 @@ base::Result<fs::path> find_captures(const fs::path& root, const std::string& sa
     return base::fail(base::Code::kNoInput, "process " + said + " is of no program that rangescope profile runs", {},
                       "Name the run, or one of its processes: rangescope runs list");
   }
-  auto run = runs::find_run(root, said);
-  if (!run) return run;
-  return *run / "native";
+  auto run = TRY(runs::find_run(root, said));
+  return run / "native";
 }
 
 base::Error closed(const fs::path& captures, const char* what) {
@@ -114,45 +113,41 @@ class Control final : public Subcommand {
     bind_report(app, choice_);
   }
 
-  [[nodiscard]] int run() override {
-    const auto captures = find_captures(root_, run_);
-    if (!captures) return say(captures.error());
-    if (verb_ == "report") return report(*captures);
+  [[nodiscard]] base::Result<int> run() override {
+    const auto captures = TRY(find_captures(root_, run_));
+    if (verb_ == "report") return report(captures);
     if (verb_ == "mark") {
-      const auto answer = ask(*captures, "mark " + (window_.empty() ? "mark" : window_));
-      return answer ? put(answer->substr(3)) : say(answer.error());
+      const auto answer = TRY(ask(captures, "mark " + (window_.empty() ? "mark" : window_)));
+      return put(answer.substr(3));
     }
-    if (!window_.empty()) return say({base::Code::kUsage, "one word too many: " + base::printable(window_), verb_});
-    const auto answer = ask(*captures, verb_);
-    if (!answer) return say(answer.error());
-    return put(answer->substr(answer->starts_with("ok ") ? 3 : 0));
+    if (!window_.empty())
+      return base::fail(base::Code::kUsage, "one word too many: " + base::printable(window_), verb_);
+    const auto answer = TRY(ask(captures, verb_));
+    return put(answer.substr(answer.starts_with("ok ") ? 3 : 0));
   }
 
  private:
   /// Of a window that is over: the last one, unless its number was said.
-  [[nodiscard]] int report(const fs::path& captures) {
-    const auto exporter = report::find_exporter(choice_.format);
-    if (!exporter) return say(exporter.error());
-    if (auto writable = check_destination(choice_, STDOUT_FILENO); !writable) return say(writable.error());
+  [[nodiscard]] base::Result<int> report(const fs::path& captures) {
+    TRY(report::find_exporter(choice_.format));
+    TRY(check_destination(choice_, STDOUT_FILENO));
     const auto wanted = base::to_uint(window_);
     if (!window_.empty() && !wanted)
-      return say({base::Code::kUsage, "'" + base::printable(window_) + "' is no number of a window", "report"});
+      return base::fail(base::Code::kUsage, "'" + base::printable(window_) + "' is no number of a window", "report");
     std::uint32_t window = 0;
     for (;;) {
-      const auto answer = ask(captures, "status");
-      if (!answer) return say(answer.error());
-      const std::uint32_t last = number_after(*answer, "window") - (answer->starts_with("ok recording") ? 1 : 0);
+      const auto answer = TRY(ask(captures, "status"));
+      const std::uint32_t last = number_after(answer, "window") - (answer.starts_with("ok recording") ? 1 : 0);
       window = window != 0 ? window : static_cast<std::uint32_t>(wanted.value_or(last));
       if (window == 0 || window > last)
-        return say({base::Code::kNothingCaptured, wanted ? "that window is not over" : "no window is over", run_,
-                    "End it: rangescope ctl " + run_ + " stop"});
-      if (number_after(*answer, "ready") >= window) break;
+        return base::fail(base::Code::kNothingCaptured, wanted ? "that window is not over" : "no window is over", run_,
+                          "End it: rangescope ctl " + run_ + " stop");
+      if (number_after(answer, "ready") >= window) break;
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
     const fs::path folder = captures / (control::kWindow + std::to_string(window));
-    const auto analyzed = profile::analyze_input(folder, captures.parent_path(), {});
-    if (!analyzed) return say(analyzed.error());
-    if (auto written = write_report(*analyzed, choice_, STDOUT_FILENO); !written) return say(written.error());
+    const auto analyzed = TRY(profile::analyze_input(folder, captures.parent_path(), {}));
+    TRY(write_report(analyzed, choice_, STDOUT_FILENO));
     return 0;
   }
 

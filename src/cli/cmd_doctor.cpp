@@ -63,10 +63,10 @@ void print_doctor(const doctor::Answer& answer, bool json, bool color, report::S
   json ? write_json(answer, sink) : write_text(answer, color, sink);
 }
 
-int print_answer(const doctor::Answer& answer, bool json) {
+base::Result<int> print_answer(const doctor::Answer& answer, bool json) {
   report::DescriptorSink sink(STDOUT_FILENO, "standard output");
   print_doctor(answer, json, style_on(STDOUT_FILENO, {}).color, sink);
-  if (auto written = sink.finish(); !written) return say(written.error());
+  TRY(sink.finish());
   return doctor::exit_code_of(answer.findings);
 }
 
@@ -87,7 +87,7 @@ class Doctor final : public Subcommand {
     bind_kernels(app.under("Program"), look_.kernels);
   }
 
-  [[nodiscard]] int run() override {
+  [[nodiscard]] base::Result<int> run() override {
     if (causes_) {
       print(doctor::causes_page());
       return 0;
@@ -99,59 +99,54 @@ class Doctor final : public Subcommand {
       return word == "-" || word.find_first_of("./") != std::string::npos || std::filesystem::exists(word, ignored);
     };
     if (!words.empty() && !words.front().starts_with("--") && file(words.front())) return read_log(std::move(words));
-    if (!words.empty()) return say(unknown_argument(app_.app(), name()));
+    if (!words.empty()) return tl::make_unexpected(unknown_argument(app_.app(), name()));
     if (!program_.empty()) return look_at_it();
     if (!look_.ranges.empty() || !look_.kernels.empty())
-      return say({base::Code::kUsage,
-                  "there is no program to look at",
-                  {},
-                  "Put it behind --: rangescope doctor --include decode/ -- ./app"});
+      return base::fail(base::Code::kUsage, "there is no program to look at", {},
+                        "Put it behind --: rangescope doctor --include decode/ -- ./app");
     return print_answer(profile::machine_answer(runs_), json_);
   }
 
  private:
-  [[nodiscard]] int look_at_it() {
+  [[nodiscard]] base::Result<int> look_at_it() {
     look_.command = program_;
-    const auto look = profile::look_at_program(look_);
-    if (!look) return say(look.error());
-    const auto ways = doctor::ways(*look, profile::tools_here());
-    return print_answer({"program", doctor::diagnose(*look), {}, &*look, ways}, json_);
+    const auto look = TRY(profile::look_at_program(look_));
+    const auto ways = doctor::ways(look, profile::tools_here());
+    return print_answer({"program", doctor::diagnose(look), {}, &look, ways}, json_);
   }
 
-  [[nodiscard]] int read_log(std::vector<std::string> words) {
+  [[nodiscard]] base::Result<int> read_log(std::vector<std::string> words) {
     const std::string file = words.front();
     words.erase(words.begin());
     if (std::erase(words, "--json") > 0) json_ = true;
     const bool line = !words.empty() && words.front() == "--explain";
     if ((!words.empty() && !line) || (!program_.empty() && !line))
-      return say({base::Code::kUsage,
-                  "a log and '" + base::printable(words.empty() ? "--" : words.front()) + "'",
-                  {},
-                  "Give the log alone, or the line that was run behind --explain"});
+      return base::fail(base::Code::kUsage, "a log and '" + base::printable(words.empty() ? "--" : words.front()) + "'",
+                        {}, "Give the log alone, or the line that was run behind --explain");
     if (line) words.erase(words.begin());
-    auto text = base::read_file(file == "-" ? "/dev/stdin" : file);
-    if (!text) return say(text.error());
+    auto text = TRY(base::read_file(file == "-" ? "/dev/stdin" : file));
     const bool whole = words.size() == 1;
-    const auto answer = profile::log_answer(*text, words.empty() ? ""
-                                                   : whole       ? words.front()
-                                                                 : base::shell_quote(words));
-    return answer ? print_answer(*answer, json_) : say(answer.error());
+    const auto answer = TRY(profile::log_answer(text, words.empty() ? ""
+                                                      : whole       ? words.front()
+                                                                    : base::shell_quote(words)));
+    return print_answer(answer, json_);
   }
 
   // One argument with a whole line in it, or the words of one; `--` may stand before them or within.
-  [[nodiscard]] int explain(std::vector<std::string> words) {
-    if (!words.empty() && words.front().starts_with("-")) return say(unknown_argument(app_.app(), name()));
+  [[nodiscard]] base::Result<int> explain(std::vector<std::string> words) {
+    if (!words.empty() && words.front().starts_with("-"))
+      return tl::make_unexpected(unknown_argument(app_.app(), name()));
     if (!words.empty() && !program_.empty()) words.emplace_back("--");
     words.insert(words.end(), program_.begin(), program_.end());
     if (words.empty())
-      return say({base::Code::kUsage, "there is no command line to explain", "--explain",
-                  "Write it behind --explain, in quotes: rangescope doctor --explain 'ncu --set full ./app'"});
+      return base::fail(base::Code::kUsage, "there is no command line to explain", "--explain",
+                        "Write it behind --explain, in quotes: rangescope doctor --explain 'ncu --set full ./app'");
     const bool whole = words.front().find_first_of(" \t\n") != std::string::npos;
     if (whole && words.size() > 1)
-      return say({base::Code::kUsage, "unexpected argument '" + base::printable(words[1]) + "'", "--explain",
-                  "Put options of the doctor before --explain"});
-    const auto answer = profile::command_answer(whole ? words.front() : base::shell_quote(words));
-    return answer ? print_answer(*answer, json_) : say(answer.error());
+      return base::fail(base::Code::kUsage, "unexpected argument '" + base::printable(words[1]) + "'", "--explain",
+                        "Put options of the doctor before --explain");
+    const auto answer = TRY(profile::command_answer(whole ? words.front() : base::shell_quote(words)));
+    return print_answer(answer, json_);
   }
 
   Arguments app_;  // what it stands for lives as long as run() does

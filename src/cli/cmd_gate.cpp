@@ -49,51 +49,48 @@ class Gate final : public Subcommand {
     app.under("Report").add_option("--markdown", markdown_);
   }
 
-  [[nodiscard]] int run() override {
+  [[nodiscard]] base::Result<int> run() override {
     if (list_) return list();
     if (save_) return save();
     if (baseline_.empty())
-      return say({base::Code::kUsage, "no baseline was named", "--baseline",
-                  "Write: rangescope gate --baseline main " + base::shell_quote(run_)});
+      return base::fail(base::Code::kUsage, "no baseline was named", "--baseline",
+                        "Write: rangescope gate --baseline main " + base::shell_quote(run_));
     const auto limit = config::parse_share(limit_);
     if (!limit)
-      return say({base::Code::kUsage, "'" + base::printable(limit_) + "' is no share", "--max-regression",
-                  "Write 5% or 0.05"});
+      return base::fail(base::Code::kUsage, "'" + base::printable(limit_) + "' is no share", "--max-regression",
+                        "Write 5% or 0.05");
     gate_.max_regression = *limit;
-    if (auto ready = finish_comparison(options_, renames_); !ready) return say(ready.error());
-    auto judged = judge();
-    if (!judged) return say(judged.error());
-    if (auto written = write(*judged); !written) return say(written.error());
-    if (judged->verdict == model::GateVerdict::kRegressed) return base::exit_code(base::Code::kRegression);
+    TRY(finish_comparison(options_, renames_));
+    auto judged = TRY(judge());
+    TRY(write(judged));
+    if (judged.verdict == model::GateVerdict::kRegressed) return base::exit_code(base::Code::kRegression);
     const auto open = [&](bool with_noise) {
-      return std::count_if(judged->checks.begin(), judged->checks.end(), [&](const model::GateCheck& check) {
+      return std::count_if(judged.checks.begin(), judged.checks.end(), [&](const model::GateCheck& check) {
         return check.verdict == model::GateVerdict::kUndecided && (with_noise || !check.hidden);
       });
     };
-    const bool nothing = open(false) == std::ssize(judged->checks);
+    const bool nothing = open(false) == std::ssize(judged.checks);
     if (!nothing && (!strict_ || open(true) == 0)) return 0;
-    return say(
-        {base::Code::kNotComparable, nothing ? "no value could be judged" : "not every value could be judged",
-         judged->comparison.sides[1].label,
-         "Repeat both sides more often (rangescope profile --repeat auto -- program), or choose a value with less "
-         "noise: --metric wall_ns.min"});
+    return base::fail(
+        base::Code::kNotComparable, nothing ? "no value could be judged" : "not every value could be judged",
+        judged.comparison.sides[1].label,
+        "Repeat both sides more often (rangescope profile --repeat auto -- program), or choose a value with less "
+        "noise: --metric wall_ns.min");
   }
 
  private:
-  [[nodiscard]] int save() const {
-    auto side = load_side(run_, from_);
-    if (!side) return say(side.error());
-    const std::size_t count = side->runs.size();
-    const auto path = profile::save_baseline(dir_, name_, std::move(*side));
-    if (!path) return say(path.error());
-    print(path->string() + "\n");
+  [[nodiscard]] base::Result<int> save() const {
+    auto side = TRY(load_side(run_, from_));
+    const std::size_t count = side.runs.size();
+    const auto path = TRY(profile::save_baseline(dir_, name_, std::move(side)));
+    print(path.string() + "\n");
     if (count < 3)
       base::info("it holds " + base::counted(count, "run") +
                  "; five or more show how much runs differ: rangescope profile --repeat 5 -- program");
     return 0;
   }
 
-  [[nodiscard]] int list() const {
+  [[nodiscard]] base::Result<int> list() const {
     const auto baselines = runs::list_baselines(dir_);
     if (baselines.empty()) base::info("no baselines in " + dir_);
     const report::Style style = table_style();
@@ -102,14 +99,11 @@ class Gate final : public Subcommand {
   }
 
   [[nodiscard]] base::Result<model::Gate> judge() const {
-    auto now = load_side(run_, from_);
-    if (!now) return base::fail(std::move(now));
-    auto before = load_baseline(*now);
-    if (!before) return base::fail(std::move(before));
-    const std::vector<model::Side> sides = {std::move(*before), std::move(*now)};
-    auto comparison = analyze::compare(sides, options_);
-    if (!comparison) return base::fail(std::move(comparison));
-    return analyze::gate(std::move(*comparison), gate_, !options_.regions.empty());
+    auto now = TRY(load_side(run_, from_));
+    auto before = TRY(load_baseline(now));
+    const std::vector<model::Side> sides = {std::move(before), std::move(now)};
+    auto comparison = TRY(analyze::compare(sides, options_));
+    return analyze::gate(std::move(comparison), gate_, !options_.regions.empty());
   }
 
   /// A name of a baseline; else whatever compare takes.
@@ -138,7 +132,7 @@ class Gate final : public Subcommand {
     for (const auto& [path, form] : {File{&json_, report::write_gate_json}, File{&junit_, report::write_gate_junit},
                                      File{&markdown_, report::write_gate_markdown}}) {
       if (path->empty() || *path == "-") continue;
-      if (auto allowed = check_output(*path); !allowed) return allowed;
+      TRY(check_output(*path));
       report::FileSink sink(*path);
       form(gate, sink);
       if (written = sink.finish(); !written) return written;

@@ -19,7 +19,7 @@ class Help final : public Subcommand {
     app.add_option("--completion", completion_).one_of({"bash", "zsh", "fish"});
   }
 
-  [[nodiscard]] int run() override {
+  [[nodiscard]] base::Result<int> run() override {
     const auto commands = help_of_all();
     if (!man_dir_.empty()) return write_man_pages(commands);
     if (!completion_.empty()) {
@@ -43,18 +43,20 @@ class Help final : public Subcommand {
     }
     std::string hint = base::did_you_mean(topic_, known);
     if (hint.empty()) hint = "Name a command, columns or losses; all commands: rangescope help";
-    return say({base::Code::kUsage, "there is no help for '" + base::printable(topic_) + "'", {}, std::move(hint)});
+    return base::fail(base::Code::kUsage, "there is no help for '" + base::printable(topic_) + "'", {},
+                      std::move(hint));
   }
 
  private:
-  [[nodiscard]] int write_man_pages(HelpCommands commands) const {
+  [[nodiscard]] base::Result<int> write_man_pages(HelpCommands commands) const {
     std::error_code error;
     std::filesystem::create_directories(man_dir_, error);
     const std::filesystem::path folder(man_dir_);
     auto written = base::write_file(folder / "rangescope.1", man_overview(commands));
     for (const auto& command : commands)
       if (written) written = base::write_file(folder / ("rangescope-" + command.name + ".1"), man_page(command));
-    return written ? 0 : say(written.error());
+    TRY(written);
+    return 0;
   }
 
   std::string topic_, man_dir_, completion_;

@@ -26,13 +26,12 @@ class Mcp final : public Subcommand {
     app.add_option("--runs", root_);
   }
 
-  [[nodiscard]] int run() override {
+  [[nodiscard]] base::Result<int> run() override {
     const std::filesystem::path self = base::self_path();
-    const auto conf = config::find_conf(self, {});
-    if (!conf) return say(conf.error());
-    const std::string package = (conf->parent_path() / "python").string();
+    const auto conf = TRY(config::find_conf(self, {}));
+    const std::string package = (conf.parent_path() / "python").string();
     if (::setenv("RANGESCOPE", self.c_str(), 1) != 0)
-      return say({base::Code::kInternal, std::strerror(errno), "RANGESCOPE", {}});
+      return base::fail(base::Code::kInternal, std::strerror(errno), "RANGESCOPE", {});
     std::array<const char*, 10> argv{"python3", "-I", "-c", kStart, package.c_str()};
     std::size_t next = 5;
     if (allow_run_) argv.at(next++) = "--allow-run";
@@ -41,8 +40,8 @@ class Mcp final : public Subcommand {
       argv.at(next++) = root_.c_str();
     }
     ::execvp(argv.front(), const_cast<char**>(argv.data()));
-    return say({base::Code::kToolMissing, std::string("cannot run python3: ") + std::strerror(errno), "PATH",
-                "Install Python 3.9 or later"});
+    return base::fail(base::Code::kToolMissing, std::string("cannot run python3: ") + std::strerror(errno), "PATH",
+                      "Install Python 3.9 or later");
   }
 
  private:

@@ -273,19 +273,18 @@ class Metrics final : public Subcommand {
     calibrate_.add_flag("--dry-run", dry_run_);
   }
 
-  [[nodiscard]] int run() override {
+  [[nodiscard]] base::Result<int> run() override {
     if (calibrate_.parsed()) return calibrate();
-    auto groups = config::shipped_groups();
-    if (!groups) return say(groups.error());
+    auto groups = TRY(config::shipped_groups());
     if (list_.parsed() && !what_.empty()) return of_ncu();
-    if (list_.parsed()) return put(json_ ? groups_json(*groups, true) : groups_page(*groups));
+    if (list_.parsed()) return put(json_ ? groups_json(groups, true) : groups_page(groups));
     chip_ = profile::chip_named(said_chip_);
-    return plan_.parsed() ? plan(*groups) : show_.parsed() ? show(*groups) : search();
+    return plan_.parsed() ? plan(groups) : show_.parsed() ? show(groups) : search();
   }
 
  private:
   /// What --set and --section may be.
-  [[nodiscard]] int of_ncu() const {
+  [[nodiscard]] base::Result<int> of_ncu() const {
     auto can = collect::probe_tool("ncu", collect::tool_search());
     if (!can && can.error().code == base::Code::kToolMissing) {
       const auto conf = config::shipped_folder();
@@ -295,7 +294,7 @@ class Metrics final : public Subcommand {
         can = std::move(known);
       }
     }
-    if (!can) return say(can.error());
+    if (!can) return tl::make_unexpected(can.error());
     if (json_) return put(collect::to_json(*can));
     std::string text;
     if (what_ == "sections")
@@ -306,80 +305,70 @@ class Metrics final : public Subcommand {
     return put(text);
   }
 
-  [[nodiscard]] int show(const std::vector<model::MetricGroup>& groups) const {
+  [[nodiscard]] base::Result<int> show(const std::vector<model::MetricGroup>& groups) const {
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == what_; });
     if (group != groups.end()) return json_ ? put(groups_json({&*group, 1}, false)) : put(group_page(*group));
-    auto planner = profile::open_planner();
-    if (!planner) return say(planner.error());
-    auto info = planner->describe(chip_, what_);
+    auto planner = TRY(profile::open_planner());
+    auto info = planner.describe(chip_, what_);
     if (!info) {
       base::Error error = info.error();
       std::vector<std::string> names(groups.size());
       std::transform(groups.begin(), groups.end(), names.begin(), [](const auto& g) { return g.name; });
       if (const std::string near = base::did_you_mean(what_, names); !near.empty()) error.hint = near;
-      return say(error);
+      return tl::make_unexpected(std::move(error));
     }
-    return put(json_ ? metric_json(*info, chip_) : metric_page(*info, chip_, planner->cupti()));
+    return put(json_ ? metric_json(*info, chip_) : metric_page(*info, chip_, planner.cupti()));
   }
 
-  [[nodiscard]] int search() const {
-    auto planner = profile::open_planner();
-    if (!planner) return say(planner.error());
+  [[nodiscard]] base::Result<int> search() const {
+    auto planner = TRY(profile::open_planner());
     const std::string word = base::lower(what_);
     FoundMetrics found;
     for (const auto& [kind, title] : kKinds) {
-      auto names = planner->metrics(chip_, kind);
-      if (!names) return say(names.error());
-      for (const std::string& metric : *names)
+      auto names = TRY(planner.metrics(chip_, kind));
+      for (const std::string& metric : names)
         if (base::lower(metric).find(word) != std::string::npos) found.emplace_back(metric, title);
     }
     if (found.empty())
-      return say({base::Code::kNoInput, "no metric of " + chip_ + " has '" + what_ + "' in its name", "metrics search",
-                  "Search for a shorter word, for example: rangescope metrics search bytes --chip " + chip_});
+      return base::fail(base::Code::kNoInput, "no metric of " + chip_ + " has '" + what_ + "' in its name",
+                        "metrics search",
+                        "Search for a shorter word, for example: rangescope metrics search bytes --chip " + chip_);
     return put(found_metrics(found, json_));
   }
 
-  [[nodiscard]] int plan(const std::vector<model::MetricGroup>& groups) const {
-    auto names = metric_names(metrics_);
-    if (!names) return say(names.error());
+  [[nodiscard]] base::Result<int> plan(const std::vector<model::MetricGroup>& groups) const {
+    auto names = TRY(metric_names(metrics_));
     if (sample_) {
-      const auto plan = profile::plan_sampling({.metrics = *names}, chip_);
-      if (!plan) return say(plan.error());
-      return put(json_ ? sample_plan_json(*plan) : sample_plan_page(*plan));
+      const auto plan = TRY(profile::plan_sampling({.metrics = names}, chip_));
+      return put(json_ ? sample_plan_json(plan) : sample_plan_page(plan));
     }
-    if (names->empty())
-      return say({base::Code::kUsage, "metrics plan needs metrics", "--metrics",
-                  "Write --metrics roofline, or --sample for what is sampled by default"});
-    auto planner = profile::open_planner();
-    if (!planner) return say(planner.error());
-    auto planned = planner->plan(chip_, *names, groups);
-    if (!planned) return say(planned.error());
-    if (auto explained = planner->explain(*planned); !explained) return say(explained.error());
-    if (const auto sampled = profile::plan_sampling({.metrics = planned->metrics}, planned->chip);
+    if (names.empty())
+      return base::fail(base::Code::kUsage, "metrics plan needs metrics", "--metrics",
+                        "Write --metrics roofline, or --sample for what is sampled by default");
+    auto planner = TRY(profile::open_planner());
+    auto planned = TRY(planner.plan(chip_, names, groups));
+    TRY(planner.explain(planned));
+    if (const auto sampled = profile::plan_sampling({.metrics = planned.metrics}, planned.chip);
         sampled && sampled->left_out.empty())
-      planned->notes.push_back(
+      planned.notes.push_back(
           "one pass of PM sampling holds them all, on the timeline of every occurrence: --sample-metrics " +
-          base::join(planned->metrics, ","));
-    return put(json_ ? plan_json(*planned, rounds_, planner->cupti()) : plan_page(*planned, rounds_, planner->cupti()));
+          base::join(planned.metrics, ","));
+    return put(json_ ? plan_json(planned, rounds_, planner.cupti()) : plan_page(planned, rounds_, planner.cupti()));
   }
 
-  [[nodiscard]] int calibrate() const {
-    auto shipped = config::known_peaks();
-    if (!shipped) return say(shipped.error());
-    auto measured = collect::native::calibrate(device_);
-    if (!measured) return say(measured.error());
-    std::erase_if(*shipped, [](const model::Peaks& peaks) { return peaks.measured; });
-    const model::Peaks* sheet = model::find_peaks(*shipped, measured->device);
-    for (const std::string& note : measured->notes) base::warn(note);
-    if (const int failed = put(calibration_table(*measured, sheet)); failed != 0) return failed;
+  [[nodiscard]] base::Result<int> calibrate() const {
+    auto shipped = TRY(config::known_peaks());
+    auto measured = TRY(collect::native::calibrate(device_));
+    std::erase_if(shipped, [](const model::Peaks& peaks) { return peaks.measured; });
+    const model::Peaks* sheet = model::find_peaks(shipped, measured.device);
+    for (const std::string& note : measured.notes) base::warn(note);
+    TRY(put(calibration_table(measured, sheet)));
     if (dry_run_) return 0;
-    const auto folder = config::user_devices();
-    if (!folder) return say(folder.error());
+    const auto folder = TRY(config::user_devices());
     std::error_code error;
-    std::filesystem::create_directories(*folder, error);
-    const auto file = *folder / calibration_file(measured->device);
-    if (auto written = base::write_file(file, calibration_yaml(*measured, sheet)); !written)
-      return say(written.error());
+    std::filesystem::create_directories(folder, error);
+    const auto file = folder / calibration_file(measured.device);
+    TRY(base::write_file(file, calibration_yaml(measured, sheet)));
     base::info("kept in " + file.string());
     return 0;
   }

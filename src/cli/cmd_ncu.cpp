@@ -57,18 +57,15 @@ class Ncu final : public Subcommand {
                    {{"2024.1", model::UnitSpelling::kNcu2024}, {"2025.3", model::UnitSpelling::kNcu2025}});
   }
 
-  [[nodiscard]] int run() override {
+  [[nodiscard]] base::Result<int> run() override {
     if (file_.empty() == imported_.empty())
-      return say({base::Code::kUsage,
-                  file_.empty() ? "file is required" : "two files were named",
-                  {},
-                  "Write: rangescope ncu [options] file"});
-    auto file = ncu::File::open(file_.empty() ? imported_ : file_);
-    if (!file) return say(file.error());
+      return base::fail(base::Code::kUsage, file_.empty() ? "file is required" : "two files were named", {},
+                        "Write: rangescope ncu [options] file");
+    auto file = TRY(ncu::File::open(file_.empty() ? imported_ : file_));
     bool failed = false;
     std::vector<model::Loss> losses;
     const auto printed = ncu::print_pages(
-        *file, page_,
+        file, page_,
         [&](std::string_view text) {
           while (!text.empty() && !failed) {
             const ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
@@ -79,8 +76,8 @@ class Ncu final : public Subcommand {
         },
         losses);
     for (const model::Loss& loss : losses) base::warn(loss.detail + " (" + std::to_string(loss.count) + ")");
-    if (!printed) return say(printed.error());
-    if (failed && errno != EPIPE) return say({base::Code::kIo, "writing failed", "standard output", {}});
+    TRY(printed);
+    if (failed && errno != EPIPE) return base::fail(base::Code::kIo, "writing failed", "standard output", {});
     return 0;
   }
 

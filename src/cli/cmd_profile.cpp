@@ -54,49 +54,43 @@ class Profile final : public Subcommand {
     configuration_.options(app);
   }
 
-  [[nodiscard]] int run() override {
-    const auto composed = configuration_.compose(program_);
-    if (!composed) return say(composed.error());
-    const config::Config& config = *composed;
-    if (auto applied = configuration_.apply(config); !applied) return say(applied.error());
+  [[nodiscard]] base::Result<int> run() override {
+    const auto composed = TRY(configuration_.compose(program_));
+    const config::Config& config = composed;
+    TRY(configuration_.apply(config));
     base::set_record_arguments(config.flag("run.record_args"));
     program_ = config.list("workload.command");
     if (program_.empty())
-      return say({base::Code::kUsage,
-                  "there is no program to run",
-                  {},
-                  "Put it behind --: rangescope profile -- python train.py"});
-    if (auto exporter = report::find_exporter(choice_.format); !exporter) return say(exporter.error());
+      return base::fail(base::Code::kUsage, "there is no program to run", {},
+                        "Put it behind --: rangescope profile -- python train.py");
+    TRY(report::find_exporter(choice_.format));
     if ((watch_ || every_ || !openmetrics_.empty()) && !dry_run_) {
-      if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
+      TRY(check_analysis(analysis_));
       return watch(
           {config.text("run.root").value_or(std::string(runs::kDefaultRoot)), every_, openmetrics_, choice_, analysis_},
           arguments());
     }
     to_ = dry_run_ ? beside_a_program() : descriptor_beside_a_program(choice_);
-    if (auto writable = check_destination(choice_, to_); !writable) return say(writable.error());
+    TRY(check_destination(choice_, to_));
     analysis_.fold_names.reset();  // the run's configuration has it, and these
     analysis_.ranges = {};
     analysis_.kernels = {};
-    if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
+    TRY(check_analysis(analysis_));
     counters_.by_payload = analysis_.by_payload;
     constexpr std::int64_t kMost = 1000;
     const auto repeat = repeat_ == "auto" ? std::optional<std::int64_t>(profile::kAutoRepeat) : base::to_int(repeat_);
     if (!repeat || *repeat > kMost || (*repeat < 1 && repeat_ != "auto"))
-      return say({base::Code::kUsage, "'" + base::printable(repeat_) + "' is no number of runs", "--repeat",
-                  "Write 1 to 1000, or auto"});
+      return base::fail(base::Code::kUsage, "'" + base::printable(repeat_) + "' is no number of runs", "--repeat",
+                        "Write 1 to 1000, or auto");
     if (!window_.empty()) {
-      auto counted = profile::parse_counted(window_);
-      if (!counted) return say(counted.error());
-      windows_.counted = std::move(*counted);
+      windows_.counted = TRY(profile::parse_counted(window_));
     }
     if (!when_.empty()) {
-      auto when = profile::parse_when(when_);
-      if (!when) return say(when.error());
-      windows_.when = std::move(*when);
+      auto when = TRY(profile::parse_when(when_));
+      windows_.when = std::move(when);
     }
     profile::warn_of_idle_keys(config);
-    if (auto events = profile::wanted_events(sampling_); !events) return say(events.error());
+    TRY(profile::wanted_events(sampling_));
     const profile::Done done = profile::run(config, {.analysis = analysis_,
                                                      .native = native_,
                                                      .sampling = sampling_,

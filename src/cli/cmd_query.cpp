@@ -32,13 +32,11 @@ using report::tables::RowFormat;
 base::Result<base::Database> sqlite_of(const std::string& root, const std::vector<std::string>& named,
                                        const analyze::Options& analysis, const read::Options& reading, bool places,
                                        const std::function<bool(std::string_view table)>& wanted) {
-  const auto one = profile::analyze_named(root, named, analysis, reading);
-  if (!one) return tl::make_unexpected(one.error());
+  const auto one = TRY(profile::analyze_named(root, named, analysis, reading));
   auto database = base::Database::in_memory();
   if (!database) return database;
-  const auto found = places ? analyze::find_places(one->session, analysis) : model::Places{};
-  if (auto written = report::tables::write_database({one->report, one->session, found}, *database, wanted); !written)
-    return base::fail(std::move(written));
+  const auto found = places ? analyze::find_places(one.session, analysis) : model::Places{};
+  TRY(report::tables::write_database({one.report, one.session, found}, *database, wanted));
   return database;
 }
 
@@ -64,8 +62,8 @@ class Query final : public Subcommand {
     bind_read(app, reading_);
     bind_analyze(app, analysis_);
   }
-  [[nodiscard]] int run() override {
-    if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
+  [[nodiscard]] base::Result<int> run() override {
+    TRY(check_analysis(analysis_));
     if (report::tables::is_parquet_folder(input_))
       return ask_duck([&](const base::Duck& duck) { return report::tables::open_parquet(duck, input_); });
     const auto job = runs::job::find_job(root_, input_);
@@ -89,10 +87,10 @@ class Query final : public Subcommand {
     return names("place") ? analyze::find_places(one.session, analysis_) : model::Places{};
   }
 
-  [[nodiscard]] int ask_duck(const std::function<base::Result<void>(const base::Duck&)>& fill) const {
+  [[nodiscard]] base::Result<int> ask_duck(const std::function<base::Result<void>(const base::Duck&)>& fill) const {
     const DuckHere here(analysis_.threads);
-    if (!here.duck) return say(here.duck.error());
-    if (auto filled = fill(*here.duck); !filled) return say(filled.error());
+    if (!here.duck) return tl::make_unexpected(here.duck.error());
+    TRY(fill(*here.duck));
     base::info("DuckDB " + base::Duck::version() + " answers");
     auto rows = here.duck->select(sql_, most_, [&] { give_up(&here.spill.path()); });
     if (!rows) {
@@ -100,24 +98,25 @@ class Query final : public Subcommand {
       if (error.code == base::Code::kUsage && error.hint.empty())
         error.hint = "Tables and columns: rangescope query " + base::shell_quote(input_) +
                      " 'select table_name, column_name from duckdb_columns()'";
-      return say(error);
+      return tl::make_unexpected(std::move(error));
     }
     return print_all(*rows);
   }
 
-  [[nodiscard]] int ask_sqlite() const {
+  [[nodiscard]] base::Result<int> ask_sqlite() const {
     auto database = sqlite_of(root_, {input_}, analysis_, reading_, names("place"),
                               [&](std::string_view table) { return names(table); });
-    if (!database) return say(database.error());
+    if (!database) return base::fail(std::move(database));
     base::info("SQLite answers");
     auto statement = database->prepare(sql_);
     if (!statement) {
-      return say({base::Code::kUsage, statement.error().what, "SQL",
-                  "Tables and columns: rangescope query " + base::shell_quote(input_) +
-                      " \"select name, sql from sqlite_master\""});
+      return base::fail(base::Code::kUsage, statement.error().what, "SQL",
+                        "Tables and columns: rangescope query " + base::shell_quote(input_) +
+                            " \"select name, sql from sqlite_master\"");
     }
     if (statement->columns() == 0)
-      return say({base::Code::kUsage, "this is no SELECT", "SQL", "Write one SELECT; nothing can be changed here"});
+      return base::fail(base::Code::kUsage, "this is no SELECT", "SQL",
+                        "Write one SELECT; nothing can be changed here");
     base::Deadline timer(
         most_, base::Deadline::thread_time(), [&] { database->interrupt(); }, [] { give_up(nullptr); });
     return print_all(*statement, [&] { return timer.over(); });
@@ -133,10 +132,12 @@ class Query final : public Subcommand {
   }
 
   template <class Rows>
-  [[nodiscard]] int print_all(Rows& rows, const std::function<bool()>& over = {}) const {
+  [[nodiscard]] base::Result<int> print_all(Rows& rows, const std::function<bool()>& over = {}) const {
     report::DescriptorSink sink(STDOUT_FILENO, "standard output");
     auto printed = report::tables::print_rows(rows, format_, sink, style_on(STDOUT_FILENO, {}).width);
-    return printed ? 0 : say(over && over() ? base::took_too_long() : printed.error());
+    if (!printed && over && over()) return tl::make_unexpected(base::took_too_long());
+    TRY(printed);
+    return 0;
   }
 
   std::string input_, sql_;
@@ -163,50 +164,51 @@ class Export final : public Subcommand {
     bind_read(app, reading_);
     bind_analyze(app, analysis_);
   }
-  [[nodiscard]] int run() override {
+  [[nodiscard]] base::Result<int> run() override {
     if (to_.parquet) return parquet();
     if (!to_.rows && (output_.empty() || output_ == "-"))
-      return say({base::Code::kUsage, "a database cannot go to standard output", "--to sqlite", "Name a file with -o"});
-    if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
-    if (!output_.empty() && output_ != "-")
-      if (auto allowed = check_output(output_); !allowed) return say(allowed.error());
+      return base::fail(base::Code::kUsage, "a database cannot go to standard output", "--to sqlite",
+                        "Name a file with -o");
+    TRY(check_analysis(analysis_));
+    if (!output_.empty() && output_ != "-") TRY(check_output(output_));
     if (!to_.rows) {
-      const auto one = profile::analyze_named(root_, inputs_, analysis_, reading_);
-      if (!one) return say(one.error());
-      const auto places = analyze::find_places(one->session, analysis_);
-      const auto written = report::tables::write_file({one->report, one->session, places}, output_);
-      return written ? 0 : say(written.error());
+      const auto one = TRY(profile::analyze_named(root_, inputs_, analysis_, reading_));
+      const auto places = analyze::find_places(one.session, analysis_);
+      const auto written = report::tables::write_file({one.report, one.session, places}, output_);
+      TRY(written);
+      return 0;
     }
     auto database =
         sqlite_of(root_, inputs_, analysis_, reading_, true, [&](std::string_view table) { return table == table_; });
-    if (!database) return say(database.error());
-    auto statement = database->prepare("select * from " + table_);
-    if (!statement) return say(statement.error());
+    if (!database) return base::fail(std::move(database));
+    auto statement = TRY(database->prepare("select * from " + table_));
     if (output_.empty() || output_ == "-") {
       report::DescriptorSink sink(STDOUT_FILENO, "standard output");
-      auto printed = report::tables::print_rows(*statement, *to_.rows, sink, 0);
-      return printed ? 0 : say(printed.error());
+      auto printed = report::tables::print_rows(statement, *to_.rows, sink, 0);
+      TRY(printed);
+      return 0;
     }
     report::FileSink sink(output_);
     report::FormulaGuard guarded(sink);
     const bool guard = to_.rows == RowFormat::kCsv && !raw_cells_;
     auto printed =
-        report::tables::print_rows(*statement, *to_.rows, guard ? static_cast<report::Sink&>(guarded) : sink, 0);
-    return printed ? 0 : say(printed.error());
+        report::tables::print_rows(statement, *to_.rows, guard ? static_cast<report::Sink&>(guarded) : sink, 0);
+    TRY(printed);
+    return 0;
   }
 
  private:
-  [[nodiscard]] int parquet() {
+  [[nodiscard]] base::Result<int> parquet() {
     if (output_.empty() && inputs_.size() > 1) {
       output_ = inputs_.back();
       inputs_.pop_back();
     }
     if (output_.empty() || output_ == "-")
-      return say({base::Code::kUsage, "Parquet goes into a folder", "--to parquet", "Name one: --to parquet DIR"});
-    if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
-    if (auto allowed = report::tables::check_parquet_folder(output_); !allowed) return say(allowed.error());
+      return base::fail(base::Code::kUsage, "Parquet goes into a folder", "--to parquet", "Name one: --to parquet DIR");
+    TRY(check_analysis(analysis_));
+    TRY(report::tables::check_parquet_folder(output_));
     const DuckHere here(analysis_.threads);
-    if (!here.duck) return say(here.duck.error());
+    if (!here.duck) return tl::make_unexpected(here.duck.error());
     std::size_t ranks = 0;
     const auto written = profile::each_rank(
         root_, inputs_, analysis_, reading_,
@@ -215,7 +217,7 @@ class Export final : public Subcommand {
           return report::tables::write_parquet({one.report, one.session, analyze::find_places(one.session, analysis_)},
                                                {job, rank}, *here.duck, output_);
         });
-    if (!written) return say(written.error());
+    TRY(written);
     base::info(base::counted(ranks, "rank") + " in " + output_ + "; ask it: rangescope query " +
                base::shell_quote(output_) + " SQL");
     return 0;

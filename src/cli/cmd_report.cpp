@@ -38,35 +38,33 @@ class Report final : public Subcommand {
     bind_analyze(app, analysis_);
   }
 
-  [[nodiscard]] int run() override {
-    const auto exporter = report::find_exporter(choice_.format);
-    if (!exporter) return say(exporter.error());
-    if (auto writable = check_destination(choice_, STDOUT_FILENO); !writable) return say(writable.error());
-    if (auto checked = check_analysis(analysis_); !checked) return say(checked.error());
+  [[nodiscard]] base::Result<int> run() override {
+    const auto exporter = TRY(report::find_exporter(choice_.format));
+    TRY(check_destination(choice_, STDOUT_FILENO));
+    TRY(check_analysis(analysis_));
     if (inputs_.empty()) inputs_.emplace_back("latest");
-    if (auto chosen = choose_source(); !chosen) return say(chosen.error());
+    TRY(choose_source());
     for (std::string& input : inputs_) {
       if (input != "-") continue;
-      auto read = standard_input();
-      if (!read) return say(read.error());
-      input = read->string();
+      auto read = TRY(standard_input());
+      input = read.string();
     }
     if (!separate_) return report_on(inputs_);
-    if (inputs_.size() > 1 && (*exporter)->kind != report::Exporter::Kind::kText) {
-      return say({base::Code::kUsage,
-                  std::to_string(inputs_.size()) + " separate inputs in one " + choice_.format + " document",
-                  "--format", "Write one report for each input, or leave --separate out"});
+    if (inputs_.size() > 1 && exporter->kind != report::Exporter::Kind::kText) {
+      return base::fail(base::Code::kUsage,
+                        std::to_string(inputs_.size()) + " separate inputs in one " + choice_.format + " document",
+                        "--format", "Write one report for each input, or leave --separate out");
     }
     if (inputs_.size() > 1 && !split_.empty())
-      return say({base::Code::kUsage, "several separate inputs and one folder of regions", "--split-regions",
-                  "Write one report for each input"});
+      return base::fail(base::Code::kUsage, "several separate inputs and one folder of regions", "--split-regions",
+                        "Write one report for each input");
     if (inputs_.size() > 1 && !choice_.to.empty() && choice_.to != "-")
-      return say(
-          {base::Code::kUsage, "several separate inputs and one file", "--to", "Write one report for each input"});
+      return base::fail(base::Code::kUsage, "several separate inputs and one file", "--to",
+                        "Write one report for each input");
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       if (i > 0 && ::write(STDOUT_FILENO, "\n", 1) < 0)
-        return say({base::Code::kIo, "writing failed", "standard output", {}});
-      if (const int code = report_on({inputs_[i]}); code != 0) return code;
+        return base::fail(base::Code::kIo, "writing failed", "standard output", {});
+      TRY(report_on({inputs_[i]}));
     }
     return 0;
   }
@@ -99,21 +97,19 @@ class Report final : public Subcommand {
         return base::fail(base::Code::kIo, std::string("reading failed: ") + std::strerror(errno), "standard input");
       sink.write({buffer, static_cast<std::size_t>(n)});
     }
-    if (auto written = sink.finish(); !written) return base::fail(std::move(written));
+    TRY(sink.finish());
     return file;
   }
-  [[nodiscard]] int report_on(const std::vector<std::string>& inputs) const {
-    const auto analyzed = profile::analyze_named(root_, inputs, analysis_, reading_, from_, merge_);
-    if (!analyzed) return say(analyzed.error());
-    if (auto written = write_report(*analyzed, choice_, STDOUT_FILENO); !written) return say(written.error());
+  [[nodiscard]] base::Result<int> report_on(const std::vector<std::string>& inputs) const {
+    const auto analyzed = TRY(profile::analyze_named(root_, inputs, analysis_, reading_, from_, merge_));
+    TRY(write_report(analyzed, choice_, STDOUT_FILENO));
     if (!split_.empty()) {
-      const auto folders = profile::split_regions(split_, *analyzed);
-      if (!folders) return say(folders.error());
-      base::info(base::counted(*folders, "region") + " in " + split_);
+      const auto folders = TRY(profile::split_regions(split_, analyzed));
+      base::info(base::counted(folders, "region") + " in " + split_);
     }
-    if (strict_ && profile::has_loss(analyzed->report)) {
-      return say({base::Code::kDataLoss, "data was lost", base::join(inputs, ", "),
-                  "See the losses below the table; without --strict they are no failure"});
+    if (strict_ && profile::has_loss(analyzed.report)) {
+      return base::fail(base::Code::kDataLoss, "data was lost", base::join(inputs, ", "),
+                        "See the losses below the table; without --strict they are no failure");
     }
     return 0;
   }

@@ -286,7 +286,7 @@ class Runs final : public Subcommand {
     prune_.add_flag("-n,--dry-run", dry_run_);
   }
 
-  [[nodiscard]] int run() override {
+  [[nodiscard]] base::Result<int> run() override {
     if (list_.parsed()) return list();
     if (show_.parsed()) return show();
     if (prune_.parsed()) return prune();
@@ -300,7 +300,7 @@ class Runs final : public Subcommand {
   }
 
  private:
-  [[nodiscard]] int list() const {
+  [[nodiscard]] base::Result<int> list() const {
     if (!store_.empty()) return list_stored();
     auto runs = runs::list_runs(root_);
     for (const auto& job : runs::job::list_jobs(root_))  // a job's ranks stand together, behind the runs of their own
@@ -315,79 +315,70 @@ class Runs final : public Subcommand {
     return 0;
   }
 
-  [[nodiscard]] int import_files() const {
-    const auto run = profile::import_files(inputs_, root_, arguments(), read_);
-    if (!run) return say(run.error());
-    base::info(base::counted(inputs_.size(), "file") + " in " + run->string() + "; see it: rangescope report " +
-               base::shell_quote(root_ == runs::kDefaultRoot ? "latest" : run->string()));
+  [[nodiscard]] base::Result<int> import_files() const {
+    const auto run = TRY(profile::import_files(inputs_, root_, arguments(), read_));
+    base::info(base::counted(inputs_.size(), "file") + " in " + run.string() + "; see it: rangescope report " +
+               base::shell_quote(root_ == runs::kDefaultRoot ? "latest" : run.string()));
     return 0;
   }
 
-  [[nodiscard]] int list_stored() const {
+  [[nodiscard]] base::Result<int> list_stored() const {
     constexpr std::size_t kMostListed = 1000;
-    const auto store = runs::Store::open(store_);
-    if (!store) return say(store.error());
-    const auto pushes = store->list(kMostListed);
-    if (!pushes) return say(pushes.error());
-    if (pushes->size() == kMostListed) base::info("the newest " + std::to_string(kMostListed));
+    const auto store = TRY(runs::Store::open(store_));
+    const auto pushes = TRY(store.list(kMostListed));
+    if (pushes.size() == kMostListed) base::info("the newest " + std::to_string(kMostListed));
     const report::Style style = table_style();
-    return put(json_ ? stored_json(*pushes) : stored_table(*pushes, style.width, style.color));
+    return put(json_ ? stored_json(pushes) : stored_table(pushes, style.width, style.color));
   }
 
-  [[nodiscard]] int push() const {
-    const auto store = runs::Store::open(store_);
-    if (!store) return say(store.error());
+  [[nodiscard]] base::Result<int> push() const {
+    const auto store = TRY(runs::Store::open(store_));
     const auto inputs = pushed_.empty() ? std::vector<std::string>{"latest"} : pushed_;
     if (inputs.size() > 1 && !name_.empty())
-      return say({base::Code::kUsage, "several runs and one name", "--name", "Push them one by one"});
+      return base::fail(base::Code::kUsage, "several runs and one name", "--name", "Push them one by one");
     for (const std::string& input : inputs) {
-      const auto side = profile::load_pushed(input, {root_, nsys_, 0});
-      if (!side) return say(side.error());
-      const std::string name = name_.empty() ? side->label : name_;
-      if (auto pushed = store->push(name, side->runs); !pushed) return say(pushed.error());
-      base::info(base::printable(name) + ": " + base::counted(side->runs.size(), "run") + ", " +
-                 base::counted(side->runs.front().regions.size(), "region") + " in " + store->name());
+      const auto side = TRY(profile::load_pushed(input, {root_, nsys_, 0}));
+      const std::string name = name_.empty() ? side.label : name_;
+      TRY(store.push(name, side.runs));
+      base::info(base::printable(name) + ": " + base::counted(side.runs.size(), "run") + ", " +
+                 base::counted(side.runs.front().regions.size(), "region") + " in " + store.name());
     }
     return 0;
   }
 
-  [[nodiscard]] int history() const {
+  [[nodiscard]] base::Result<int> history() const {
     if (model::find_measure(metric_) == nullptr && !metric_.starts_with("metrics."))
-      return say({base::Code::kUsage, "there is no measure '" + base::printable(metric_) + "'", "--metric",
-                  base::did_you_mean(metric_, model::measure_tags())});
-    if (auto writable = check_destination(choice_, STDOUT_FILENO); !writable) return say(writable.error());
-    const auto store = runs::Store::open(store_);
-    if (!store) return say(store.error());
-    const auto history = store->history(said_, metric_);
-    if (!history) return say(history.error());
+      return base::fail(base::Code::kUsage, "there is no measure '" + base::printable(metric_) + "'", "--metric",
+                        base::did_you_mean(metric_, model::measure_tags()));
+    TRY(check_destination(choice_, STDOUT_FILENO));
+    const auto store = TRY(runs::Store::open(store_));
+    const auto history = TRY(store.history(said_, metric_));
     const auto written =
         write_to(choice_, STDOUT_FILENO, [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
-          sink.write(choice_.format == "html"   ? history_html(*history, metric_)
-                     : choice_.format == "json" ? history_json(*history, metric_)
-                                                : history_table(*history, metric_, style.width, style.color));
+          sink.write(choice_.format == "html"   ? history_html(history, metric_)
+                     : choice_.format == "json" ? history_json(history, metric_)
+                                                : history_table(history, metric_, style.width, style.color));
           return {};
         });
-    return written ? 0 : say(written.error());
+    TRY(written);
+    return 0;
   }
 
-  [[nodiscard]] int show() const {
-    const auto run = runs::find_run(root_, said_);
-    if (!run) return say(run.error());
-    const auto page = json_ ? run_json(*run) : run_page(*run);
-    return page ? put(*page) : say(page.error());
+  [[nodiscard]] base::Result<int> show() const {
+    const auto run = TRY(runs::find_run(root_, said_));
+    const auto page = TRY(json_ ? run_json(run) : run_page(run));
+    return put(page);
   }
 
-  [[nodiscard]] int prune() const {
+  [[nodiscard]] base::Result<int> prune() const {
     runs::Retention retention;
     retention.keep = keep_;
     if (!older_than_.empty()) {
-      const auto age = runs::parse_age(older_than_);
-      if (!age) return say(age.error());
-      retention.older_than = *age;
+      retention.older_than = TRY(runs::parse_age(older_than_));
     }
     if (!retention.keep && !retention.older_than)
-      return say(
-          {base::Code::kUsage, "prune needs to know which runs may go", {}, "Add --keep N, --older-than AGE, or both"});
+      return base::fail(base::Code::kUsage, "prune needs to know which runs may go", {},
+                        "Add --keep N, --older-than AGE, or both");
     const auto now =
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
             .count();
@@ -412,14 +403,10 @@ class Runs final : public Subcommand {
       return 0;
     }
     if (!yes_ && !confirmed("delete " + what + "? [y/N] "))
-      return say({base::Code::kUsage,
-                  "nothing was deleted",
-                  {},
-                  ::isatty(STDIN_FILENO) != 0 ? "Answer y, or say --yes" : "Say --yes where nobody can be asked"});
+      return base::fail(base::Code::kUsage, "nothing was deleted", {},
+                        ::isatty(STDIN_FILENO) != 0 ? "Answer y, or say --yes" : "Say --yes where nobody can be asked");
     for (const auto& candidate : candidates) {
-      auto removed =
-          runs::job::is_job(candidate.path) ? runs::job::remove_job(candidate.path) : runs::remove_run(candidate.path);
-      if (!removed) return say(removed.error());
+      TRY(runs::job::is_job(candidate.path) ? runs::job::remove_job(candidate.path) : runs::remove_run(candidate.path));
     }
     base::info("deleted " + what);
     return 0;
@@ -435,48 +422,43 @@ class Runs final : public Subcommand {
     return folded == "y" || folded == "yes";
   }
 
-  [[nodiscard]] int verify() const {
-    const auto run = runs::find_run(root_, said_);
-    if (!run) return say(run.error());
-    const auto differences = runs::verify(*run);
-    if (!differences) return say(differences.error());
-    for (const auto& difference : *differences) print(difference.path + ": " + difference.what + "\n");
-    if (!differences->empty()) {
-      return say(
-          {base::Code::kBadData,
-           base::counted(differences->size(), "file is not as it was", "files are not as they were") + " written",
-           run->string(), "Do not rely on this run, or restore it from a copy"});
+  [[nodiscard]] base::Result<int> verify() const {
+    const auto run = TRY(runs::find_run(root_, said_));
+    const auto differences = TRY(runs::verify(run));
+    for (const auto& difference : differences) print(difference.path + ": " + difference.what + "\n");
+    if (!differences.empty()) {
+      return base::fail(
+          base::Code::kBadData,
+          base::counted(differences.size(), "file is not as it was", "files are not as they were") + " written",
+          run.string(), "Do not rely on this run, or restore it from a copy");
     }
-    base::info("every file is as it was written: " + run->string());
+    base::info("every file is as it was written: " + run.string());
     return 0;
   }
 
-  [[nodiscard]] int pack() const {
-    const auto run = runs::find_run(root_, said_);
-    if (!run) return say(run.error());
-    const std::string to = archive_.empty() ? run->filename().string() + ".tar.zst" : archive_;
-    if (auto allowed = check_output(to); !allowed) return say(allowed.error());
-    const auto packed = runs::pack_run(*run, to, with_reports_ || replace_);
-    if (!packed) return say(packed.error());
-    if (replace_)
-      if (auto replaced = runs::replace_run(*run, to); !replaced) return say(replaced.error());
-    base::info(fmt::format("{}, {} in {}", base::counted(packed->files, "file"),
-                           base::format_bytes(static_cast<double>(packed->bytes)),
-                           base::format_bytes(static_cast<double>(packed->packed_bytes))));
-    print(packed->path.string() + "\n");
+  [[nodiscard]] base::Result<int> pack() const {
+    const auto run = TRY(runs::find_run(root_, said_));
+    const std::string to = archive_.empty() ? run.filename().string() + ".tar.zst" : archive_;
+    TRY(check_output(to));
+    const auto packed = TRY(runs::pack_run(run, to, with_reports_ || replace_));
+    if (replace_) TRY(runs::replace_run(run, to));
+    base::info(fmt::format("{}, {} in {}", base::counted(packed.files, "file"),
+                           base::format_bytes(static_cast<double>(packed.bytes)),
+                           base::format_bytes(static_cast<double>(packed.packed_bytes))));
+    print(packed.path.string() + "\n");
     return 0;
   }
 
-  [[nodiscard]] int unpack() const {
-    const auto run = runs::unpack_run(archive_, root_, no_limit_ ? std::optional(runs::UnpackLimits{}) : std::nullopt);
-    if (!run) return say(run.error());
-    base::info(base::counted(run->files, "file") + ", " + base::format_bytes(static_cast<double>(run->bytes)));
-    print(run->path.string() + "\n");
+  [[nodiscard]] base::Result<int> unpack() const {
+    const auto run =
+        TRY(runs::unpack_run(archive_, root_, no_limit_ ? std::optional(runs::UnpackLimits{}) : std::nullopt));
+    base::info(base::counted(run.files, "file") + ", " + base::format_bytes(static_cast<double>(run.bytes)));
+    print(run.path.string() + "\n");
     return 0;
   }
 
   // Local files only; nothing leaves the machine.
-  [[nodiscard]] int stats() const {
+  [[nodiscard]] base::Result<int> stats() const {
     const auto counts = runs::count_stages(runs::list_runs(root_));
     if (json_) return put(stages_json(counts));
     if (counts.empty()) {

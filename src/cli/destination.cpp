@@ -108,7 +108,7 @@ base::Result<void> check_destination(const ReportChoice& choice, int fd) {
   if (!std::filesystem::is_directory(folder, ignored))
     return base::fail(base::Code::kIo, "cannot write the file: its folder does not exist", choice.to,
                       "Make the folder first: mkdir -p " + base::shell_quote(folder.string()));
-  if (auto allowed = check_output(choice.to); !allowed) return allowed;
+  TRY(check_output(choice.to));
   if (::access(folder.c_str(), W_OK) != 0 && ::access(choice.to.c_str(), W_OK) != 0)
     return base::fail(base::Code::kIo, std::string("cannot write the file: ") + std::strerror(errno), choice.to);
   return {};
@@ -117,7 +117,7 @@ base::Result<void> check_destination(const ReportChoice& choice, int fd) {
 base::Result<void> write_to(const ReportChoice& choice, int default_fd,
                             const std::function<base::Result<void>(report::Sink&, const report::Style&)>& write) {
   const auto whole = [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
-    if (auto written = write(sink, style); !written) return written;
+    TRY(write(sink, style));
     return sink.finish();
   };
   if (choice.to.empty() || choice.to == "-") {
@@ -125,7 +125,7 @@ base::Result<void> write_to(const ReportChoice& choice, int default_fd,
     report::DescriptorSink sink(fd, fd == STDERR_FILENO ? "standard error" : "standard output");
     return whole(sink, style_on(fd, choice));
   }
-  if (auto allowed = check_output(choice.to); !allowed) return allowed;
+  TRY(check_output(choice.to));
   const base::Work writing("writing " + base::printable(choice.to));
   report::FileSink sink(choice.to);
   report::FormulaGuard guarded(sink);
@@ -135,10 +135,9 @@ base::Result<void> write_to(const ReportChoice& choice, int default_fd,
 }
 
 base::Result<void> write_report(const profile::Analyzed& analyzed, const ReportChoice& choice, int default_fd) {
-  auto exporter = report::find_exporter(choice.format);
-  if (!exporter) return base::fail(std::move(exporter));
+  auto exporter = TRY(report::find_exporter(choice.format));
   return write_to(choice, default_fd, [&](report::Sink& sink, const report::Style& style) {
-    return (*exporter)->write(analyzed.report, &analyzed.session, style, sink);
+    return exporter->write(analyzed.report, &analyzed.session, style, sink);
   });
 }
 

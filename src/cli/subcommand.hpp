@@ -27,8 +27,8 @@ class Subcommand {
   /// Only behind `--`: words without it are its own.
   [[nodiscard]] virtual bool needs_separator() const { return false; }
   virtual void set_program(std::vector<std::string> /*argv*/) {}
-  /// Does it. The exit code; everything said was said.
-  [[nodiscard]] virtual int run() = 0;
+  /// Does it. The exit code, or a failure, which is said and is its code.
+  [[nodiscard]] virtual base::Result<int> run() = 0;
 
  private:
   std::string_view name_;

@@ -62,9 +62,9 @@ class Watch {
         choice_(std::move(request.choice)),
         analysis_(std::move(request.analysis)) {}
 
-  [[nodiscard]] int run(const std::vector<std::string>& words) {
+  [[nodiscard]] base::Result<int> run(const std::vector<std::string>& words) {
     if (!openmetrics_.empty()) {
-      if (auto listening = server_.listen(openmetrics_); !listening) return say(listening.error());
+      TRY(server_.listen(openmetrics_));
       base::info("serving " + server_.url());
     }
     const int to = descriptor_beside_a_program(choice_);
@@ -76,7 +76,7 @@ class Watch {
 
     std::error_code error;
     const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-    if (error) return say({base::Code::kInternal, "the program does not find itself", "/proc/self/exe", {}});
+    if (error) return base::fail(base::Code::kInternal, "the program does not find itself", "/proc/self/exe", {});
     base::Command command;
     command.argv = {self.string(), "profile", "-q", tag_};
     for (std::size_t i = 1; i < words.size(); ++i) {
@@ -93,15 +93,14 @@ class Watch {
     command.tick = [this](std::chrono::nanoseconds elapsed) { tick(elapsed); };
     const auto ended = base::run(command);
     clear();
-    if (!ended) return say(ended.error());
+    if (!ended) return tl::make_unexpected(ended.error());
     const bool table = choice_.to.empty() && choice_.format == report::kDefaultFormat;  // else the child writes it
     if (const auto run = find(); !run.empty()) {
       const auto captures = runs::captures_of(run);
       if (!captures.empty() && table) {
         const auto last = profile::analyze_input(captures.front(), run, analysis_);
         // profile has said it already where nothing was captured.
-        if (last)
-          if (auto written = write_report(*last, choice_, to); !written) return say(written.error());
+        if (last) TRY(write_report(*last, choice_, to));
       }
       // Nothing is there to be seen again where the program never ran.
       if (const auto status = runs::read_status(run); !status || status->outcome != "error")
@@ -197,7 +196,7 @@ class Watch {
 
 }  // namespace
 
-int watch(WatchRequest request, const std::vector<std::string>& words) {
+base::Result<int> watch(WatchRequest request, const std::vector<std::string>& words) {
   return Watch(std::move(request)).run(words);
 }
 

@@ -21,6 +21,6 @@ struct WatchRequest {
 
 /// Runs `words`, the arguments of this rangescope, without what asks for watching, and draws beside it. The exit code
 /// is the program's.
-[[nodiscard]] int watch(WatchRequest request, const std::vector<std::string>& words);
+[[nodiscard]] base::Result<int> watch(WatchRequest request, const std::vector<std::string>& words);
 
 }  // namespace rangescope::cli

@@ -102,23 +102,21 @@ class Composer {
   }
 
   base::Result<Config> run() {
-    if (auto ok = roots(); !ok) return base::fail(std::move(ok));
+    TRY(roots());
     std::vector<Override> rest;
-    if (auto ok = command_line_choices(rest); !ok) return base::fail(std::move(ok));
-    for (File& root : roots_)
-      if (auto ok = expand(root, 0); !ok) return base::fail(std::move(ok));
+    TRY(command_line_choices(rest));
+    for (File& root : roots_) TRY(expand(root, 0));
     for (const auto& [key, choice] : chosen_)
       if (!met_.count(key)) return not_met(key, choice);
     config_.root.kind = Kind::kMap;
     for (const File& file : flat_) {
-      if (auto ok = lay(file); !ok) return base::fail(std::move(ok));
+      TRY(lay(file));
     }
-    if (auto ok = environment(); !ok) return base::fail(std::move(ok));
-    for (const Override& override_ : rest)
-      if (auto ok = apply(override_); !ok) return base::fail(std::move(ok));
+    TRY(environment());
+    for (const Override& override_ : rest) TRY(apply(override_));
     for (std::string& file : names_) config_.files.push_back(std::move(file));
-    if (auto ok = interpolate(config_.root, {in_.environment, in_.now}); !ok) return base::fail(std::move(ok));
-    if (auto ok = check_tree(config_.root); !ok) return base::fail(std::move(ok));
+    TRY(interpolate(config_.root, {in_.environment, in_.now}));
+    TRY(check_tree(config_.root));
     return std::move(config_);
   }
 
@@ -126,17 +124,15 @@ class Composer {
   // ---- files -------------------------------------------------------------------------------------------------------
 
   base::Result<File> open(const fs::path& path, const std::string& group) {
-    auto document = read_yaml(path);
-    if (!document) return base::fail(std::move(document));
+    auto document = TRY(read_yaml(path));
     File file;
     file.name = path.string();
     file.group = group;
-    file.package = document->package;
-    file.content = std::move(document->root);
+    file.package = document.package;
+    file.content = std::move(document.root);
     if (const Value* list = file.content.find("defaults")) {
-      auto defaults = read_defaults(*list, group);
-      if (!defaults) return base::fail(std::move(defaults));
-      file.defaults = std::move(*defaults);
+      auto defaults = TRY(read_defaults(*list, group));
+      file.defaults = std::move(defaults);
       file.content.erase("defaults");
     }
     const bool has_self = std::any_of(file.defaults.begin(), file.defaults.end(),
@@ -151,28 +147,24 @@ class Composer {
 
   base::Result<void> roots() {
     const auto add = [&](const fs::path& path) -> base::Result<void> {
-      auto file = open(path, "");
-      if (!file) return base::fail(std::move(file));
-      file->package.clear();
-      roots_.push_back(std::move(*file));
+      auto file = TRY(open(path, ""));
+      file.package.clear();
+      roots_.push_back(std::move(file));
       return {};
     };
-    if (auto ok = add(in_.shipped / "config.yaml"); !ok) return ok;
+    TRY(add(in_.shipped / "config.yaml"));
     std::error_code ignored;
     for (const fs::path& dir : in_.config_dirs) {
       if (!fs::is_directory(dir, ignored))
         return base::fail(base::Code::kConfig, "there is no folder " + dir.string(), "--config-dir",
                           "Name a folder with group folders or a config.yaml in it.");
-      if (fs::exists(dir / "config.yaml", ignored))
-        if (auto ok = add(dir / "config.yaml"); !ok) return ok;
+      if (fs::exists(dir / "config.yaml", ignored)) TRY(add(dir / "config.yaml"));
     }
     if (in_.project_file) {
-      if (auto ok = add(*in_.project_file); !ok) return ok;
-      if (!in_.project_trusted)
-        if (auto ok = check_untrusted(roots_.back().content, *in_.project_file); !ok) return ok;
+      TRY(add(*in_.project_file));
+      if (!in_.project_trusted) TRY(check_untrusted(roots_.back().content, *in_.project_file));
     }
-    for (const fs::path& path : in_.config_files)
-      if (auto ok = add(path); !ok) return ok;
+    for (const fs::path& path : in_.config_files) TRY(add(path));
     // A group that an earlier root already has is chosen anew by a later one, not opened a second time.
     std::set<std::string> seen;
     for (std::size_t i = 0; i < roots_.size(); ++i) {
@@ -265,11 +257,10 @@ class Composer {
         if (option.empty()) config_.choices.push_back({item.group, "", "", where});
       }
       if (option.empty()) continue;
-      auto child = option_file(item.group, option, where);
-      if (!child) return base::fail(std::move(child));
-      child->package = package_for(*child, file, item);
-      if (item.kind == Default::Kind::kGroup) config_.choices.push_back({item.group, child->package, option, where});
-      if (auto ok = expand(*child, depth + 1); !ok) return ok;
+      auto child = TRY(option_file(item.group, option, where));
+      child.package = package_for(child, file, item);
+      if (item.kind == Default::Kind::kGroup) config_.choices.push_back({item.group, child.package, option, where});
+      TRY(expand(child, depth + 1));
     }
     return {};
   }
@@ -347,7 +338,7 @@ class Composer {
                           entry.value.where,
                           "Write `" + base::printable(entry.key.substr(0, dot)) + ":` and below it `" +
                               base::printable(entry.key.substr(dot + 1)) + ": ...`.");
-      if (auto ok = known(join(path, entry.key), entry.value); !ok) return ok;
+      TRY(known(join(path, entry.key), entry.value));
     }
     return {};
   }
@@ -390,10 +381,8 @@ class Composer {
       given.key = key && key->type == Type::kMap && low != key->path
                       ? std::string(key->path) + path.substr(key->path.size())
                       : low;
-      auto value = parse_value(text, given.where);
-      if (!value) return base::fail(std::move(value));
-      given.value = std::move(*value);
-      if (auto ok = apply(given); !ok) return ok;
+      given.value = TRY(parse_value(text, given.where));
+      TRY(apply(given));
     }
     return {};
   }

@@ -229,8 +229,7 @@ Result<UsefulRules> expand_useful(const std::vector<std::string>& flops) {
       const bool range = found->first == "prefill" || found->first == "decode";
       if (!range && !base::to_double(found->second)) return refuse("'" + base::printable(parts[i]) + "' is no number");
     }
-    auto decoder = read_decoder(std::string(parts.front()));
-    if (!decoder) return base::fail(std::move(decoder));
+    auto decoder = TRY(read_decoder(std::string(parts.front())));
     const std::string prompt = given["prompt"].empty() ? "payload" : given["prompt"];
     // A causal prefill: token i attends to i positions.
     const Pass prefill{prompt, "(" + prompt + " + 1)/2", given["batch"], "1"};
@@ -242,10 +241,10 @@ Result<UsefulRules> expand_useful(const std::vector<std::string>& flops) {
     const auto repeated = [&](const std::string& formula) {
       return times == "1" ? formula : times + "*(" + formula + ")";
     };
-    out.flops.push_back(given["prefill"] + "=" + flop_formula(*decoder, prefill));
-    out.flops.push_back(given["decode"] + "=" + repeated(flop_formula(*decoder, decode)));
-    out.bytes.push_back(given["prefill"] + "=" + bytes_formula(*decoder, {prompt, "0", given["batch"], "1"}));
-    out.bytes.push_back(given["decode"] + "=" + repeated(bytes_formula(*decoder, decode)));
+    out.flops.push_back(given["prefill"] + "=" + flop_formula(decoder, prefill));
+    out.flops.push_back(given["decode"] + "=" + repeated(flop_formula(decoder, decode)));
+    out.bytes.push_back(given["prefill"] + "=" + bytes_formula(decoder, {prompt, "0", given["batch"], "1"}));
+    out.bytes.push_back(given["decode"] + "=" + repeated(bytes_formula(decoder, decode)));
     out.tokens.push_back(given["prefill"] + "=" + given["batch"] + "*" + prompt);
     out.tokens.push_back(given["decode"] + "=" + given["batch"] + "*" + times);
   }

@@ -39,16 +39,13 @@ class Resolver {
     if (!open_.insert(path).second)
       return base::fail(base::Code::kConfig, "the interpolation of '" + path + "' goes round in a circle", value.where,
                         "Break the circle with a plain value.");
-    for (std::size_t i = 0; i < value.items.size(); ++i)
-      if (auto ok = all(value.items[i], join(path, std::to_string(i))); !ok) return ok;
-    for (Entry& entry : value.entries)
-      if (auto ok = all(entry.value, join(path, entry.key)); !ok) return ok;
+    for (std::size_t i = 0; i < value.items.size(); ++i) TRY(all(value.items[i], join(path, std::to_string(i))));
+    for (Entry& entry : value.entries) TRY(all(entry.value, join(path, entry.key)));
     if (value.kind == Kind::kText && !value.literal && value.text.find("${") != std::string::npos) {
-      auto resolved = text(value, value.text, path);
-      if (!resolved) return base::fail(std::move(resolved));
-      resolved->where = value.where;
-      resolved->literal = true;
-      value = std::move(*resolved);
+      auto resolved = TRY(text(value, value.text, path));
+      resolved.where = value.where;
+      resolved.literal = true;
+      value = std::move(resolved);
     }
     open_.erase(path);
     done_.insert(path);
@@ -107,9 +104,8 @@ class Resolver {
   base::Result<Value> one(const Value& value, std::string_view inner_source, const std::string& path) {
     std::string inner(inner_source);
     if (inner.find("${") != std::string::npos) {
-      auto nested = text(value, inner, path);
-      if (!nested) return nested;
-      inner = nested->text;
+      auto nested = TRY(text(value, inner, path));
+      inner = nested.text;
     }
     if (const auto colon = inner.find(':'); colon != std::string::npos)
       return resolver(value, std::string(base::trim(inner.substr(0, colon))), inner.substr(colon + 1));
@@ -125,7 +121,7 @@ class Resolver {
     if (!found)
       return base::fail(base::Code::kConfig, "${" + inner + "}: there is no key '" + target + "'", value.where,
                         suggestion(target));
-    if (auto ok = all(*found, target); !ok) return base::fail(std::move(ok));
+    TRY(all(*found, target));
     found = find(target);
     if (copied_ += weight(*found); copied_ > kMostCopied) return too_much("makes more than 16 MiB", value);
     return *found;
@@ -208,8 +204,7 @@ class Resolver {
 base::Result<void> interpolate(Value& root, const Surroundings& around) {
   Resolver resolver(root, around);
   // Leaves only: a map is open while its children are resolved, and a child may refer to its own map's siblings.
-  for (Entry& entry : root.entries)
-    if (auto ok = resolver.all(entry.value, entry.key); !ok) return ok;
+  for (Entry& entry : root.entries) TRY(resolver.all(entry.value, entry.key));
   return {};
 }
 

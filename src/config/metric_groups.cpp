@@ -144,9 +144,8 @@ Result<model::GroupMetric> metric(const YAML::Node& node, const std::string& fil
 }
 
 Result<model::MetricGroup> group(const fs::path& file) {
-  auto node = load(file);
-  if (!node) return base::fail(std::move(node));
-  Fields fields(*node, file.string());
+  auto node = TRY(load(file));
+  Fields fields(node, file.string());
   model::MetricGroup out;
   out.file = file.string();
   out.name = fields.text("name");
@@ -155,7 +154,7 @@ Result<model::MetricGroup> group(const fs::path& file) {
   std::vector<std::string> aliases;
   const YAML::Node counters = fields.get("counters");
   if (!counters || !counters.IsMap())
-    fields.refuse(*node, "expected a mapping under 'counters'");
+    fields.refuse(node, "expected a mapping under 'counters'");
   else {
     for (const auto& entry : counters) {
       out.counters.push_back(counter(fields, out.file, entry.first.Scalar(), entry.second));
@@ -163,26 +162,24 @@ Result<model::MetricGroup> group(const fs::path& file) {
     }
   }
   const YAML::Node metrics = fields.get("metrics");
-  if (!metrics || !metrics.IsSequence()) fields.refuse(*node, "expected a list under 'metrics'");
+  if (!metrics || !metrics.IsSequence()) fields.refuse(node, "expected a list under 'metrics'");
   if (auto error = fields.finish()) return tl::make_unexpected(*error);
   for (const auto& item : metrics) {
-    auto read = metric(item, out.file);
-    if (!read) return base::fail(std::move(read));
-    for (const std::string& name : read->formula.names()) {
+    auto read = TRY(metric(item, out.file));
+    for (const std::string& name : read.formula.names()) {
       if (std::find(aliases.begin(), aliases.end(), name) != aliases.end()) continue;
       return base::fail(Code::kConfig,
-                        "metric '" + read->name + "' uses '" + name + "', which is no counter of the group",
+                        "metric '" + read.name + "' uses '" + name + "', which is no counter of the group",
                         out.file + ":" + std::to_string(item.Mark().line + 1), base::did_you_mean(name, aliases));
     }
-    out.metrics.push_back(std::move(*read));
+    out.metrics.push_back(std::move(read));
   }
   return out;
 }
 
 Result<model::Peaks> peaks(const fs::path& file) {
-  auto node = load(file);
-  if (!node) return base::fail(std::move(node));
-  Fields fields(*node, file.string());
+  auto node = TRY(load(file));
+  Fields fields(node, file.string());
   model::Peaks out;
   out.id = file.stem();
   out.name = fields.text("name");
@@ -193,7 +190,7 @@ Result<model::Peaks> peaks(const fs::path& file) {
   if (const YAML::Node match = fields.get("match")) out.match = fields.texts(match, "match");
   const YAML::Node rates = fields.get("flop_per_s");
   if (!rates || !rates.IsMap())
-    fields.refuse(*node, "expected a mapping under 'flop_per_s'");
+    fields.refuse(node, "expected a mapping under 'flop_per_s'");
   else {
     for (const auto& entry : rates)
       out.flop_per_s[entry.first.Scalar()] = fields.number(entry.second, entry.first.Scalar());
@@ -225,9 +222,8 @@ Result<std::vector<T>> load_folder(const fs::path& folder, Read read) {
 }
 
 Result<std::vector<model::MetricGroup>> groups_in(const char* folder) {
-  auto conf = shipped_folder();
-  if (!conf) return base::fail(std::move(conf));
-  return load_metric_groups(*conf / folder);
+  auto conf = TRY(shipped_folder());
+  return load_metric_groups(conf / folder);
 }
 
 }  // namespace
@@ -253,13 +249,11 @@ Result<std::vector<model::MetricGroup>> cpu_counter_groups() {
 }
 
 Result<std::vector<std::pair<std::string, std::vector<model::NameRegex>>>> kernel_kinds() {
-  auto conf = shipped_folder();
-  if (!conf) return base::fail(std::move(conf));
-  const fs::path file = *conf / "kernels" / "families.yaml";
-  auto read = read_yaml(file);
-  if (!read) return base::fail(std::move(read));
+  auto conf = TRY(shipped_folder());
+  const fs::path file = conf / "kernels" / "families.yaml";
+  auto read = TRY(read_yaml(file));
   std::vector<std::pair<std::string, std::vector<model::NameRegex>>> out;
-  const Value* families = read->root.find("families");
+  const Value* families = read.root.find("families");
   if (!families || !families->is_list())
     return base::fail(Code::kConfig, "expected a list under 'families'", file.string());
   for (const Value& family : families->items) {
@@ -285,28 +279,23 @@ Result<fs::path> user_devices() {
 }
 
 Result<std::vector<model::Peaks>> known_peaks() {
-  auto conf = shipped_folder();
-  if (!conf) return base::fail(std::move(conf));
+  auto conf = TRY(shipped_folder());
   std::vector<model::Peaks> all;
   std::error_code error;
   if (const auto own = user_devices(); own && fs::is_directory(*own, error)) {
-    auto measured = load_peaks(*own);
-    if (!measured) return measured;
-    all = std::move(*measured);
+    all = TRY(load_peaks(*own));
     for (model::Peaks& peaks : all) peaks.measured = true;
   }
-  auto shipped = load_peaks(*conf / "device");
-  if (!shipped) return shipped;
-  all.insert(all.end(), std::make_move_iterator(shipped->begin()), std::make_move_iterator(shipped->end()));
+  auto shipped = TRY(load_peaks(conf / "device"));
+  all.insert(all.end(), std::make_move_iterator(shipped.begin()), std::make_move_iterator(shipped.end()));
   return all;
 }
 
 Result<void> check_device(const std::string& id) {
   if (id.empty() || id == "auto") return {};
-  const auto known = known_peaks();
-  if (!known) return tl::make_unexpected(known.error());
+  const auto known = TRY(known_peaks());
   std::vector<std::string> ids;
-  for (const model::Peaks& peaks : *known) {
+  for (const model::Peaks& peaks : known) {
     if (peaks.id == id) return {};
     ids.push_back(peaks.id);
   }

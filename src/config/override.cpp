@@ -120,12 +120,11 @@ base::Result<Value> container(std::string_view text, const std::string& where, i
     } else if (item.empty()) {
       return base::fail(base::Code::kConfig, "a value is missing in " + std::string(text), where);
     }
-    auto one = value_of(item, where, depth + 1);
-    if (!one) return one;
+    auto one = TRY(value_of(item, where, depth + 1));
     if (map)
-      value.entries.push_back({std::move(key), std::move(*one)});
+      value.entries.push_back({std::move(key), std::move(one)});
     else
-      value.items.push_back(std::move(*one));
+      value.items.push_back(std::move(one));
   }
   return value;
 }
@@ -178,9 +177,7 @@ base::Result<Override> parse_override(std::string_view text, const std::string& 
                         c == '@' ? "Choose a preset by its group: ncu=default, nsys=default (`config show` lists them)."
                                  : "Write names joined by dots: run.keep=5.");
   if (equal == std::string_view::npos) return result;
-  auto value = parse_value(body.substr(equal + 1), where);
-  if (!value) return base::fail(std::move(value));
-  result.value = std::move(*value);
+  result.value = TRY(parse_value(body.substr(equal + 1), where));
   return result;
 }
 

@@ -163,7 +163,7 @@ base::Result<void> check(const Key& key, std::string_view path, Value& value) {
     for (const Value& item : value.items) {
       if (!item.is_scalar() || item.is_null())
         return base::fail(base::Code::kConfig, std::string(path) + ": an item is no text", item.where);
-      if (auto fits = check_choice(key, path, item); !fits) return fits;
+      TRY(check_choice(key, path, item));
     }
     return {};
   }
@@ -206,7 +206,7 @@ base::Result<void> check_below(Value& value, const std::string& path) {
     const std::string at = path.empty() ? entry.key : path + "." + entry.key;
     const Key* key = find_key(at);
     if (key && key->path == at) {
-      if (auto fits = check(*key, at, entry.value); !fits) return fits;
+      TRY(check(*key, at, entry.value));
       continue;
     }
     if (!is_section(at)) return tl::make_unexpected(unknown_key(at, entry.value.where));
@@ -215,7 +215,7 @@ base::Result<void> check_below(Value& value, const std::string& path) {
       return base::fail(base::Code::kConfig,
                         at + " is a section of keys and cannot be '" + base::printable(to_flow(entry.value)) + "'",
                         entry.value.where, "Set one of its keys: `rangescope config show " + at + "` lists them.");
-    if (auto fits = check_below(entry.value, at); !fits) return fits;
+    TRY(check_below(entry.value, at));
   }
   return {};
 }

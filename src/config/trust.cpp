@@ -51,7 +51,7 @@ bool needs_trust(std::string_view path) {
 
 base::Result<void> walk(const Value& value, const std::string& path, const fs::path& file) {
   for (const Entry& entry : value.entries)
-    if (auto ok = walk(entry.value, path.empty() ? entry.key : path + "." + entry.key, file); !ok) return ok;
+    TRY(walk(entry.value, path.empty() ? entry.key : path + "." + entry.key, file));
   // An interpolation may stand where a map would.
   const bool nothing = value.is_null() || (!value.is_scalar() && value.items.empty());
   if (nothing || !needs_trust(path)) return {};

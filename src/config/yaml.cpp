@@ -173,9 +173,8 @@ base::Result<Document> parse_yaml(std::string_view text, const std::string& name
 
 base::Result<Document> read_yaml(const std::filesystem::path& path) {
   constexpr std::size_t kMost = std::size_t{64} << 20;
-  auto text = base::read_regular(path, kMost);
-  if (!text) return base::fail(std::move(text));
-  return parse_yaml(*text, path.string());
+  auto text = TRY(base::read_regular(path, kMost));
+  return parse_yaml(text, path.string());
 }
 
 }  // namespace rangescope::config

@@ -106,12 +106,8 @@ std::string_view message_kind(std::uint32_t type) {
 
 base::Result<SectionView> SectionView::make(const Selection& selection, const PageOptions& options) {
   SectionView view(selection.file(), options);
-  auto sections = NameFilter::make(options.sections, "--section");
-  if (!sections) return base::fail(std::move(sections));
-  view.sections_ = std::move(*sections);
-  auto metrics = NameFilter::make(options.metrics, "--metrics");
-  if (!metrics) return base::fail(std::move(metrics));
-  view.metrics_ = std::move(*metrics);
+  view.sections_ = TRY(NameFilter::make(options.sections, "--section"));
+  view.metrics_ = TRY(NameFilter::make(options.metrics, "--metrics"));
   if (view.sections_.empty()) return view;
   std::set<std::string> known;
   selection.for_each({.sections = true, .rules = false, .metrics = false}, [&](std::uint32_t, const Result& result) {
@@ -119,9 +115,8 @@ base::Result<SectionView> SectionView::make(const Selection& selection, const Pa
   });
   const std::vector<std::string> names(known.begin(), known.end());
   for (const std::string& asked : options.sections) {
-    auto one = NameFilter::make({asked}, "--section");
-    if (!one) return base::fail(std::move(one));
-    if (std::ranges::any_of(names, [&](const std::string& name) { return one->matches(name); })) continue;
+    auto one = TRY(NameFilter::make({asked}, "--section"));
+    if (std::ranges::any_of(names, [&](const std::string& name) { return one.matches(name); })) continue;
     std::string hint = base::did_you_mean(asked, names);
     if (hint.empty()) hint = "The report holds: " + base::join(names, ", ") + ".";
     return base::fail(base::Code::kUsage, "no section of the report is called that", "--section " + asked,
@@ -310,9 +305,8 @@ class Details {
 }  // namespace
 
 base::Result<void> print_details(const Selection& selection, const PageOptions& options, const Out& out) {
-  auto view = SectionView::make(selection, options);
-  if (!view) return base::fail(std::move(view));
-  Details details(selection, options, out, std::move(*view));
+  auto view = TRY(SectionView::make(selection, options));
+  Details details(selection, options, out, std::move(view));
   if (options.csv) {
     details.csv();
   } else {

@@ -145,10 +145,9 @@ class RawCsv {
 }  // namespace
 
 base::Result<void> print_raw(const Selection& selection, const PageOptions& options, const Out& out) {
-  auto metrics = NameFilter::make(options.metrics, "--metrics");
-  if (!metrics) return base::fail(std::move(metrics));
+  auto metrics = TRY(NameFilter::make(options.metrics, "--metrics"));
   if (options.csv) {
-    RawCsv(selection, options, out, std::move(*metrics)).print();
+    RawCsv(selection, options, out, std::move(metrics)).print();
     return {};
   }
   const Formatter format(options);
@@ -161,7 +160,7 @@ base::Result<void> print_raw(const Selection& selection, const PageOptions& opti
     std::vector<const MetricEntry*> sorted;
     for (const MetricEntry& metric : result.metrics) {
       const std::string_view name = selection.file().string(metric.name);
-      if (!is_hidden(name) && metrics->matches(name)) sorted.push_back(&metric);
+      if (!is_hidden(name) && metrics.matches(name)) sorted.push_back(&metric);
     }
     std::ranges::stable_sort(sorted, {},
                              [&](const MetricEntry* metric) { return selection.file().string(metric->name); });

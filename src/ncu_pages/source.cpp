@@ -107,8 +107,7 @@ void addresses(std::string& text, const PageOptions& options, const File& file, 
 }  // namespace
 
 base::Result<void> print_source(const Selection& selection, const PageOptions& options, const Out& out) {
-  auto filter = NameFilter::make(options.metrics, "--metrics");
-  if (!filter) return base::fail(std::move(filter));
+  auto filter = TRY(NameFilter::make(options.metrics, "--metrics"));
   const File& file = selection.file();
   std::map<std::uint64_t, std::size_t> by_key;
   if (options.source != Source::kSass) {
@@ -122,7 +121,7 @@ base::Result<void> print_source(const Selection& selection, const PageOptions& o
     std::string text;
     if (options.source == Source::kSass) {
       begin(text, options, result);
-      addresses(text, options, file, result, *filter);
+      addresses(text, options, file, result, filter);
       any = true;
     } else if (const auto found = result.source ? by_key.find(*result.source) : by_key.end(); found != by_key.end()) {
       const auto source = decode_source(file, file.sources[found->second]);

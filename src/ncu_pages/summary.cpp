@@ -269,9 +269,8 @@ class SummaryPage {
 }  // namespace
 
 base::Result<void> print_summary(const Selection& selection, const PageOptions& options, const Out& out) {
-  auto view = SectionView::make(selection, options);
-  if (!view) return base::fail(std::move(view));
-  return SummaryPage(selection, options, out, std::move(*view)).print();
+  auto view = TRY(SectionView::make(selection, options));
+  return SummaryPage(selection, options, out, std::move(view)).print();
 }
 
 }  // namespace rangescope::ncu_pages

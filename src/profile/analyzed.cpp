@@ -191,19 +191,17 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   if (options.domains == analyze::Domains::kNested)
     reading.listed = 0;  // what is counted is of each domain's own stack
   const analyze::NameFolder names(*options.fold_names, options.ranges);
-  auto captured = read_captures(inputs, reading, names, std::move(read));
-  if (!captured) return base::fail(std::move(captured));
-  model::Session& session = captured->session;
+  auto captured = TRY(read_captures(inputs, reading, names, std::move(read)));
+  model::Session& session = captured.session;
   if (!model::holds_anything(session) && !holds_program(session))
     return tl::make_unexpected(nothing(inputs.front(), session));
   analyze::nest_names(session, options.nest);
   const base::Work analyzing("analyzing");
   analyze::RunFacts facts = known ? std::move(*known) : run_facts(inputs.front(), run);
-  facts.notes = std::move(captured->notes);
+  facts.notes = std::move(captured.notes);
   auto report =
-      analyze::answer(session, options, reference_of(run, !session.measurements.empty()), std::move(facts), tally);
-  if (!report) return base::fail(std::move(report));
-  return Analyzed{std::move(session), std::move(*report), std::move(captured->parts)};
+      TRY(analyze::answer(session, options, reference_of(run, !session.measurements.empty()), std::move(facts), tally));
+  return Analyzed{std::move(session), std::move(report), std::move(captured.parts)};
 }
 
 base::Result<Analyzed> analyze_input(const std::filesystem::path& input, const std::filesystem::path& run,
@@ -212,11 +210,9 @@ base::Result<Analyzed> analyze_input(const std::filesystem::path& input, const s
 }
 
 base::Result<void> write_report(const Analyzed& analyzed, std::string_view format, const std::filesystem::path& to) {
-  auto exporter = report::find_exporter(format);
-  if (!exporter) return base::fail(std::move(exporter));
+  auto exporter = TRY(report::find_exporter(format));
   report::FileSink sink(to);
-  if (auto written = (*exporter)->write(analyzed.report, &analyzed.session, {.width = 120}, sink); !written)
-    return written;
+  TRY(exporter->write(analyzed.report, &analyzed.session, {.width = 120}, sink));
   return sink.finish();
 }
 

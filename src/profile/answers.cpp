@@ -29,39 +29,37 @@ doctor::Answer machine_answer(const std::filesystem::path& runs) {
 }
 
 base::Result<doctor::Answer> command_answer(const std::string& command) {
-  auto named = collect::command::named_tool(command);
-  if (!named) return base::fail(std::move(named));
+  auto named = TRY(collect::command::named_tool(command));
   collect::ToolSearch search = collect::tool_search();
   // The executable of the line itself where it names one, else whatever this shell would find.
-  if (named->executable.find('/') != std::string::npos) search.configured = named->executable;
-  auto tool = collect::probe_tool(named->tool, search);
+  if (named.executable.find('/') != std::string::npos) search.configured = named.executable;
+  auto tool = collect::probe_tool(named.tool, search);
   if (!tool && !search.configured.empty()) {
     search.configured.clear();
-    tool = collect::probe_tool(named->tool, search);
+    tool = collect::probe_tool(named.tool, search);
   }
   collect::command::ExplainOptions options;
   options.environment = search.environment;
   if (tool) {
-    if (named->tool == "ncu" && command.find("--metrics") != std::string::npos) collect::probe_metrics(*tool, search);
+    if (named.tool == "ncu" && command.find("--metrics") != std::string::npos) collect::probe_metrics(*tool, search);
     options.tool = &*tool;
   }
   auto newest = base::Result<collect::Abilities>();
   if (!tool)
     if (const auto conf = config::shipped_folder())
-      if (newest = collect::newest_known(named->tool, *conf / "tools"); newest) options.tool = &*newest;
-  auto line = collect::command::explain(command, options);
-  if (!line) return base::fail(std::move(line));
+      if (newest = collect::newest_known(named.tool, *conf / "tools"); newest) options.tool = &*newest;
+  auto line = TRY(collect::command::explain(command, options));
   model::Finding basis =
-      tool ? doctor::well("held against " + named->tool + " " + to_string(tool->version) + " at " + tool->path.string())
+      tool ? doctor::well("held against " + named.tool + " " + to_string(tool->version) + " at " + tool->path.string())
       : options.tool
-          ? doctor::well("no " + named->tool + " was found here; held against " + named->tool + " " +
+          ? doctor::well("no " + named.tool + " was found here; held against " + named.tool + " " +
                          to_string(newest->version) + ", the newest version that is known")
-          : doctor::skipped("no " + named->tool +
+          : doctor::skipped("no " + named.tool +
                             " was found here, so options, sets and values that depend on its version were not judged");
   basis.id = "command.version";
   basis.question = "Which version was the line held against?";
-  doctor::Answer answer{"command", {std::move(basis)}, std::move(line->corrected)};
-  for (model::Finding& finding : line->findings) answer.findings.push_back(doctor::explained(std::move(finding)));
+  doctor::Answer answer{"command", {std::move(basis)}, std::move(line.corrected)};
+  for (model::Finding& finding : line.findings) answer.findings.push_back(doctor::explained(std::move(finding)));
   return answer;
 }
 

@@ -69,9 +69,8 @@ std::string note_of(const collect::native::CounterPlan& plan, const collect::nat
 }  // namespace
 
 Result<collect::native::Planner> open_planner() {
-  auto library = collect::native::find_library();
-  if (!library) return base::fail(std::move(library));
-  return collect::native::Planner::open(*library);
+  auto library = TRY(collect::native::find_library());
+  return collect::native::Planner::open(library);
 }
 
 std::string chip_named(const std::string& said) {
@@ -89,9 +88,8 @@ Result<std::string> chip_of_machine() {
     return base::fail(Code::kNoInput, "there is no NVIDIA GPU in this machine", "/proc/driver/nvidia/gpus",
                       "Plan without one: rangescope metrics plan --metrics ... --chip GH100");
   }
-  auto peaks = config::known_peaks();
-  if (!peaks) return base::fail(std::move(peaks));
-  if (const model::Peaks* found = model::find_peaks(*peaks, name); found != nullptr) return found->chip;
+  auto peaks = TRY(config::known_peaks());
+  if (const model::Peaks* found = model::find_peaks(peaks, name); found != nullptr) return found->chip;
   return base::fail(Code::kConfig, "the chip of '" + name + "' is not known", "conf/device",
                     "Add a file to conf/device with its name under 'match' and its 'chip', see conf/device/README.md");
 }
@@ -115,23 +113,19 @@ Result<std::string> plan_text(collect::native::CounterRequest request, const fs:
 
 Result<PreparedCounters> prepare_counters(const std::vector<std::string>& names,
                                           collect::native::CounterRequest request) {
-  auto groups = config::shipped_groups();
-  if (!groups) return base::fail(std::move(groups));
-  auto chip = request.chip.empty() ? chip_of_machine() : Result<std::string>(chip_named(request.chip));
-  if (!chip) return base::fail(std::move(chip));
-  if (auto allowed = may_count(); !allowed) return base::fail(std::move(allowed));
-  auto planner = open_planner();
-  if (!planner) return base::fail(std::move(planner));
-  auto plan = planner->plan(*chip, names, *groups, request.skip_unknown);
-  if (!plan) return base::fail(std::move(plan));
-  request.metrics = plan->metrics;
-  request.wanted_by = plan->wanted_by;
+  auto groups = TRY(config::shipped_groups());
+  auto chip = TRY(request.chip.empty() ? chip_of_machine() : Result<std::string>(chip_named(request.chip)));
+  TRY(may_count());
+  auto planner = TRY(open_planner());
+  auto plan = TRY(planner.plan(chip, names, groups, request.skip_unknown));
+  request.metrics = plan.metrics;
+  request.wanted_by = plan.wanted_by;
   request.splits.clear();
-  for (std::size_t i = 0, at = 0; i + 1 < plan->configurations.size(); ++i)
-    request.splits.push_back(at += plan->configurations[i].metrics.size());
-  if (auto text = collect::native::counter_plan(request); !text) return base::fail(std::move(text));
-  std::string note = note_of(*plan, request);
-  return PreparedCounters{std::move(*plan), std::move(request), std::move(note)};
+  for (std::size_t i = 0, at = 0; i + 1 < plan.configurations.size(); ++i)
+    request.splits.push_back(at += plan.configurations[i].metrics.size());
+  TRY(collect::native::counter_plan(request));
+  std::string note = note_of(plan, request);
+  return PreparedCounters{std::move(plan), std::move(request), std::move(note)};
 }
 
 std::string cost_sentence(const collect::native::CounterPlan& plan) {
@@ -143,19 +137,16 @@ std::string cost_sentence(const collect::native::CounterPlan& plan) {
 Result<std::vector<std::pair<fs::path, std::string>>> counter_files(const PreparedCounters& prepared,
                                                                     const fs::path& run, bool again,
                                                                     collect::native::Options& native) {
-  auto text = plan_text(prepared.request, run, again);
-  if (!text) return base::fail(std::move(text));
+  auto text = TRY(plan_text(prepared.request, run, again));
   native.extra_env[wire::kCounters] = (run / wire::kPlanFile).string();
-  return std::vector<std::pair<fs::path, std::string>>{{run / wire::kPlanFile, std::move(*text)},
+  return std::vector<std::pair<fs::path, std::string>>{{run / wire::kPlanFile, std::move(text)},
                                                        {run / kNoteFile, prepared.note}};
 }
 
 Result<void> write_counters(const PreparedCounters& prepared, const fs::path& run, bool again,
                             collect::native::Options& native) {
-  const auto files = counter_files(prepared, run, again, native);
-  if (!files) return tl::make_unexpected(files.error());
-  for (const auto& [path, text] : *files)
-    if (auto written = base::write_file(path, text); !written) return written;
+  const auto files = TRY(counter_files(prepared, run, again, native));
+  for (const auto& [path, text] : files) TRY(base::write_file(path, text));
   return {};
 }
 

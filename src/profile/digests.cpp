@@ -24,8 +24,7 @@ base::Result<analyze::tally::Digest> digest_of_captures(const fs::path& run) {
   const auto captures = filled_captures(run);
   if (captures.empty()) return base::fail(base::Code::kNothingCaptured, "nothing was captured", run.string());
   base::Result<analyze::tally::Digest> made;
-  if (auto analyzed = analyze_inputs(captures, run, {}, {}, {}, {}, &made); !analyzed)
-    return tl::make_unexpected(analyzed.error());
+  TRY(analyze_inputs(captures, run, {}, {}, {}, {}, &made));
   return made;
 }
 
@@ -106,11 +105,10 @@ base::Result<Analyzed> analyze_digests(const runs::job::Job& job, const analyze:
                                        const MergeRuns& merge) {
   std::vector<fs::path> runs;
   for (const runs::job::Member& member : job.members) runs.push_back(member.run);
-  auto merged = runs.empty() ? base::Result<analyze::tally::Digest>() : merge(runs);
-  if (!merged) return base::fail(std::move(merged));
-  if (merged->processes.empty()) return nothing_of(job, {});
+  auto merged = TRY(runs.empty() ? base::Result<analyze::tally::Digest>() : merge(runs));
+  if (merged.processes.empty()) return nothing_of(job, {});
   analyze::tally::Reported reported = analyze::tally::report_of(
-      std::move(*merged), options, reference_of(runs.front(), false), facts_of_job(job, runs.front()));
+      std::move(merged), options, reference_of(runs.front(), false), facts_of_job(job, runs.front()));
   add_job(job, reported.report);
   return Analyzed{std::move(reported.session), std::move(reported.report)};
 }

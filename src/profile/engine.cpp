@@ -171,9 +171,8 @@ Done Engine::run() {
       base::warn("this folder cannot be written: the run is kept in " + kept->path().string());
       return kept;
     }
-    auto dir = runs::job::make_run_dir(root, *place, ranks);
-    if (!dir) return base::fail(std::move(dir));
-    return RunRecord::begin_rank(*dir, program, args_.arguments);
+    auto dir = TRY(runs::job::make_run_dir(root, *place, ranks));
+    return RunRecord::begin_rank(dir, program, args_.arguments);
   };
   auto record = begin();
   if (!record) return {say(record.error())};
@@ -232,11 +231,8 @@ base::Result<void> Engine::prepare() {
                       "Write ./" + program + " for a file of this folder");
   std::vector<std::string> inputs = config_.list("workload.inputs");
   if (auto subset = config_.text("workload.subset"); subset && !subset->empty()) inputs.push_back(*subset);
-  auto seen = runs::look_at_inputs(inputs, config_.text("workload.cwd").value_or(""));
-  if (!seen) return base::fail(std::move(seen));
-  inputs_ = std::move(*seen);
-  if (const auto rule = config_.text("run.compress"))
-    if (auto age = runs::parse_compress(*rule); !age) return base::fail(std::move(age));
+  inputs_ = TRY(runs::look_at_inputs(inputs, config_.text("workload.cwd").value_or("")));
+  if (const auto rule = config_.text("run.compress")) TRY(runs::parse_compress(*rule));
   if (args_.repeat != 1 && !native_)
     return base::fail(base::Code::kUsage, "the native stage is what is repeated, and it is off", "--repeat",
                       "Leave --no-native out, or run the command several times.");
@@ -249,21 +245,17 @@ base::Result<void> Engine::prepare() {
   if (args_.native.extra_env.contains(wire::kOverhead) && !native_)
     return base::fail(base::Code::kUsage, "the budget is that of the native stage, and it is off", "--overhead",
                       "Leave --no-native out.");
-  if (auto good = check_windows(); !good) return good;
+  TRY(check_windows());
   mode_ = config_.text("pipeline.ncu.ncu_cli.replay_mode").value_or("auto");
-  auto ranges = ranges_of(config_);
-  if (!ranges) return base::fail(std::move(ranges));
-  auto kernels = kernels_of(config_);
-  if (!kernels) return base::fail(std::move(kernels));
-  for (const std::string& text : ranges->notes) base::detail(base::printable(text));
-  warn_of_bars(*ranges);
-  args_.analysis.ranges = ranges_ = std::move(*ranges);
-  args_.analysis.kernels = std::move(*kernels);
+  auto ranges = TRY(ranges_of(config_));
+  auto kernels = TRY(kernels_of(config_));
+  for (const std::string& text : ranges.notes) base::detail(base::printable(text));
+  warn_of_bars(ranges);
+  args_.analysis.ranges = ranges_ = std::move(ranges);
+  args_.analysis.kernels = std::move(kernels);
   if (nsys_) {
-    auto can = able("nsys");
-    if (!can) return base::fail(std::move(can));
-    nsys_can_ = std::move(*can);
-    if (auto plan = nsys_plan(base_request(config_, "/run")); !plan) return base::fail(std::move(plan));
+    nsys_can_ = TRY(able("nsys"));
+    TRY(nsys_plan(base_request(config_, "/run")));
   }
   if (native_ || (config_.flag("pipeline.probe", true) && ncu_)) {
     auto library = collect::native::find_library();
@@ -316,28 +308,26 @@ base::Result<collect::Abilities> Engine::able(const std::string& tool) const {
 }
 
 base::Result<void> Engine::prepare_ncu() {
-  auto can = able("ncu");
-  if (!can) return base::fail(std::move(can));
+  auto can = TRY(able("ncu"));
   ncu_metrics_ = config_.list("pipeline.native.metrics");
   for (std::string& metric : config_.list("pipeline.ncu.ncu_cli.metrics")) ncu_metrics_.push_back(std::move(metric));
   asked_metrics_ = ncu_metrics_;
   if (!ncu_metrics_.empty()) {
-    collect::probe_metrics(*can, search_for(config_, "ncu"));
-    auto groups = config::shipped_groups();
-    if (!groups) return base::fail(std::move(groups));
+    collect::probe_metrics(can, search_for(config_, "ncu"));
+    auto groups = TRY(config::shipped_groups());
     std::vector<std::string> notes;
-    ncu_metrics_ = ncu_metrics(ncu_metrics_, *groups, *can, notes);
+    ncu_metrics_ = ncu_metrics(ncu_metrics_, groups, can, notes);
     if (config_.flag("pipeline.skip_unknown"))
       std::erase_if(ncu_metrics_, [&](const std::string& metric) {
-        if (collect::ncu::knows_metric(*can, metric) || !collect::ncu::metric_regex(metric).empty()) return false;
-        notes.push_back("metric '" + metric + "' is unknown to ncu " + collect::to_string(can->version) +
+        if (collect::ncu::knows_metric(can, metric) || !collect::ncu::metric_regex(metric).empty()) return false;
+        notes.push_back("metric '" + metric + "' is unknown to ncu " + collect::to_string(can.version) +
                         " on this GPU and left out");
         return true;
       });
     for (const std::string& text : notes) note("ncu: " + text);
   }
-  ncu_can_ = std::move(*can);
-  if (auto counted = plan_counters(); !counted) return counted;
+  ncu_can_ = std::move(can);
+  TRY(plan_counters());
   // Every rung that may be taken must have a plan; kernel mode always may.
   for (const collect::Rung& rung : collect::ladder(wish(), {}, *ncu_can_)) {
     if (!rung.take || rung.step == collect::Step::kNative) continue;
@@ -463,8 +453,8 @@ int Engine::print_plans() {
 }
 
 base::Result<void> Engine::stages() {
-  if (auto written = write_config(run_, config_); !written) return written;
-  if (auto written = runs::write_stages(run_, {}); !written) return written;
+  TRY(write_config(run_, config_));
+  TRY(runs::write_stages(run_, {}));
   if (args_.attach) {
     wanted_.emplace_back("native");
     auto watched = attach_stage();
@@ -474,11 +464,11 @@ base::Result<void> Engine::stages() {
   if (const auto limit = config_.duration("run.wait_idle"))
     if (const std::string waited = wait_for_idle(*limit, base_request(config_, run_).env); !waited.empty())
       note(waited);
-  if (auto warm = warm_up(); !warm) return warm;
+  TRY(warm_up());
   if (program_failed_ || runner_->interrupted()) return {};
   if (native_) {
     wanted_.emplace_back("native");
-    if (auto ran = args_.repeat != 1 ? repetitions() : native_stages(); !ran) return ran;
+    TRY(args_.repeat != 1 ? repetitions() : native_stages());
     if (program_failed_ || repeated_ || runner_->interrupted()) {
       finished_ = !nsys_ && !ncu_;
       return {};
@@ -491,20 +481,19 @@ base::Result<void> Engine::stages() {
   const bool uncertain = ncu_ && (!kinds_said || (collect::is_ladder(mode_) && !ranges_.include.empty()));
   if (!native_ && !nsys_ && uncertain && config_.flag("pipeline.probe", true) && !args_.native.library.empty()) {
     note("looking at the program once without a profiler, to see which ranges it has (--no-probe forbids it)");
-    if (auto ran = native_stage("look"); !ran) return ran;
+    TRY(native_stage("look"));
     if (program_failed_ || runner_->interrupted()) return {};
   }
   if (nsys_) {
     wanted_.emplace_back("nsys");
-    if (auto ran = nsys_stage(); !ran) return ran;
+    TRY(nsys_stage());
     if (runner_->interrupted()) return {};
   }
   if (ncu_) {
     wanted_.emplace_back("ncu");
-    if (!native_ && !nsys_)
-      if (auto reader = worker_->go_on_in_child(); !reader) return reader;
+    if (!native_ && !nsys_) TRY(worker_->go_on_in_child());
     resolve();
-    if (auto ran = ncu_stage(); !ran) return ran;
+    TRY(ncu_stage());
   }
   finished_ = !runner_->interrupted();
   return {};

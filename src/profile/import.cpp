@@ -50,15 +50,11 @@ base::Result<Given> examine(const fs::path& path, const read::Options& options) 
   if (runs::is_run_dir(path))
     return base::fail(base::Code::kUsage, "this is a run already", path.string(),
                       "Copy the folder, or name what is in it.");
-  auto reader = read::find_reader(path);
-  if (!reader) return base::fail(std::move(reader));
-  Given given{path, {}, *reader, {}};
-  auto database = (*reader)->database(path, options);
-  if (!database) return base::fail(std::move(database));
-  given.database = std::move(*database);
-  auto session = (*reader)->read(path, options);
-  if (!session) return base::fail(std::move(session));
-  if (!session->sources.empty()) given.source = session->sources.front();
+  auto reader = TRY(read::find_reader(path));
+  Given given{path, {}, reader, {}};
+  given.database = TRY(reader->database(path, options));
+  auto session = TRY(reader->read(path, options));
+  if (!session.sources.empty()) given.source = session.sources.front();
   return given;
 }
 
@@ -83,25 +79,22 @@ base::Result<runs::Import> take_in(const Given& one, const fs::path& run) {
     for (fs::directory_iterator entry(one.path, error), end; !error && entry != end; entry.increment(error)) {
       if (!entry->is_regular_file(error)) continue;
       import.bytes += entry->file_size(error);
-      if (auto copied = copy_to(entry->path(), to / entry->path().filename()); !copied)
-        return base::fail(std::move(copied));
+      TRY(copy_to(entry->path(), to / entry->path().filename()));
     }
     import.file = to.lexically_relative(run).string();
     return import;
   }
 
-  auto hash = base::sha256_file(one.path);
-  if (!hash) return base::fail(std::move(hash));
-  import.sha256 = std::move(*hash);
+  import.sha256 = TRY(base::sha256_file(one.path));
   import.bytes = static_cast<std::uint64_t>(info.st_size);
   const fs::path to = unused(run / kind / one.path.filename());
-  if (auto copied = copy_to(one.path, to); !copied) return base::fail(std::move(copied));
+  TRY(copy_to(one.path, to));
   import.file = to.lexically_relative(run).string();
   fs::path sqlite = one.database == one.path ? to : fs::path{};
   if (!one.database.empty() && one.database != one.path) {
     fs::permissions(to, fs::perms::owner_read | fs::perms::owner_write, error);  // it holds environments
     sqlite = unused(fs::path(to).replace_extension(".sqlite"));
-    if (auto copied = copy_to(one.database, sqlite); !copied) return base::fail(std::move(copied));
+    TRY(copy_to(one.database, sqlite));
     import.original = import.file;
     import.file = sqlite.lexically_relative(run).string();
   }
@@ -121,15 +114,13 @@ base::Result<void> fill_run(const fs::path& run, const std::vector<Given>& given
                             model::Report& report) {
   std::vector<runs::Import> imports;
   for (const Given& one : given) {
-    auto import = take_in(one, run);
-    if (!import) return base::fail(std::move(import));
-    imports.push_back(std::move(*import));
+    auto import = TRY(take_in(one, run));
+    imports.push_back(std::move(import));
   }
-  if (auto written = runs::write_imports(run, imports); !written) return written;
-  auto analyzed = analyze_inputs(captures_to_read(run), run, {}, reading);
-  if (!analyzed) return base::fail(std::move(analyzed));
-  report = analyzed->report;
-  return write_report(*analyzed, "json", run / "report.json");
+  TRY(runs::write_imports(run, imports));
+  auto analyzed = TRY(analyze_inputs(captures_to_read(run), run, {}, reading));
+  report = analyzed.report;
+  return write_report(analyzed, "json", run / "report.json");
 }
 
 }  // namespace
@@ -138,25 +129,23 @@ base::Result<fs::path> import_files(const std::vector<std::string>& inputs, cons
                                     const std::vector<std::string>& arguments, const read::Options& reading) {
   std::vector<Given> given;
   for (const std::string& input : inputs) {
-    auto one = examine(input, reading);
-    if (!one) return base::fail(std::move(one));
+    auto one = TRY(examine(input, reading));
     const auto same = [&](const Given& other) {
       std::error_code error;
-      return fs::equivalent(other.path, one->path, error);
+      return fs::equivalent(other.path, one.path, error);
     };
     if (std::any_of(given.begin(), given.end(), same))
       return base::fail(base::Code::kUsage, "the same file twice", input, "Give each file once");
-    given.push_back(std::move(*one));
+    given.push_back(std::move(one));
   }
-  auto record = RunRecord::begin(root, {}, arguments);
-  if (!record) return base::fail(std::move(record));
+  auto record = TRY(RunRecord::begin(root, {}, arguments));
   model::Report report;
-  auto done = fill_run(record->path(), given, reading, report);
-  auto finished = record->finish(done ? 0 : base::exit_code(done.error().code), done ? "ok" : "error",
-                                 done ? "" : base::to_string(done.error()), report.losses);
+  auto done = fill_run(record.path(), given, reading, report);
+  auto finished = record.finish(done ? 0 : base::exit_code(done.error().code), done ? "ok" : "error",
+                                done ? "" : base::to_string(done.error()), report.losses);
   if (!done) return base::fail(std::move(done));
   if (!finished) return base::fail(std::move(finished));
-  return record->path();
+  return record.path();
 }
 
 }  // namespace rangescope::profile

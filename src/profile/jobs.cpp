@@ -46,8 +46,7 @@ std::vector<std::uint32_t> ranks_asked_for(const config::Config& config) {
 
 base::Result<runs::job::Place> place_in_job(const config::Config& config) {
   runs::job::Place place = runs::job::place_here();
-  const auto asked = parse_ranks(config.list("run.ranks"), "--ranks");
-  if (!asked) return tl::make_unexpected(asked.error());
+  TRY(parse_ranks(config.list("run.ranks"), "--ranks"));
   if (const auto name = config.text("run.job"); name && !name->empty()) {
     place.key = *name + " " + place.key;
     place.name = *name;
@@ -157,19 +156,17 @@ base::Result<Analyzed> analyze_named(const fs::path& root, const std::vector<std
                                      const analyze::Options& options, const read::Options& reading, JobFrom from,
                                      const MergeRuns& merge) {
   if (named.size() == 1) {
-    auto job = runs::job::find_job(root, named.front());
-    if (!job) return tl::make_unexpected(job.error());
-    if (*job && from == JobFrom::kAuto)
-      from = (*job)->members.size() > kFewRanks && digests_suffice(options) ? JobFrom::kDigests : JobFrom::kCaptures;
-    if (*job && from == JobFrom::kDigests) return analyze_digests(**job, options, merge);
-    if (*job) return analyze_job(**job, options, reading);
+    auto job = TRY(runs::job::find_job(root, named.front()));
+    if (job && from == JobFrom::kAuto)
+      from = job->members.size() > kFewRanks && digests_suffice(options) ? JobFrom::kDigests : JobFrom::kCaptures;
+    if (job && from == JobFrom::kDigests) return analyze_digests(*job, options, merge);
+    if (job) return analyze_job(*job, options, reading);
   }
   fs::path run;
   std::vector<fs::path> inputs;
   for (const std::string& each : named) {
-    auto found = find_inputs(root, each, run);
-    if (!found) return tl::make_unexpected(found.error());
-    inputs.insert(inputs.end(), found->begin(), found->end());
+    auto found = TRY(find_inputs(root, each, run));
+    inputs.insert(inputs.end(), found.begin(), found.end());
   }
   auto analyzed = analyze_inputs(inputs, run, options, reading);
   const auto no_rank = [](const model::ReportProcess& process) { return !process.rank; };
@@ -199,7 +196,8 @@ base::Result<void> each_rank(
     const read::Options& reading,
     const std::function<base::Result<void>(const Analyzed&, const std::string&, std::optional<std::uint32_t>)>& use) {
   using Read = std::function<base::Result<Analyzed>(const read::Options&)>;
-  const auto one_by_one = [&](const Read& read, std::string job, std::optional<std::uint32_t> rank) {
+  const auto one_by_one = [&](const Read& read, std::string job,
+                              std::optional<std::uint32_t> rank) -> base::Result<void> {
     auto whole = read(reading);
     if (!whole) return base::Result<void>(base::fail(std::move(whole)));
     if (job.empty()) job = whole->report.run.id;
@@ -213,19 +211,18 @@ base::Result<void> each_rank(
       const auto analyzed = read(only);
       if (!analyzed) return base::Result<void>(tl::make_unexpected(analyzed.error()));
       if (analyzed->report.ranks.size() > 1) return use(*analyzed, job, {});  // one file holds several
-      if (auto used = use(*analyzed, job, each); !used) return used;
+      TRY(use(*analyzed, job, each));
     }
     return base::Result<void>();
   };
   auto job =
-      named.size() == 1 ? runs::job::find_job(root, named.front()) : base::Result<std::optional<runs::job::Job>>();
-  if (!job) return tl::make_unexpected(job.error());
-  if (!*job)
+      TRY(named.size() == 1 ? runs::job::find_job(root, named.front()) : base::Result<std::optional<runs::job::Job>>());
+  if (!job)
     return one_by_one([&](const read::Options& only) { return analyze_named(root, named, options, only); }, {}, {});
-  base::Error last{base::Code::kNothingCaptured, "the job has no capture of these ranks", (*job)->folder.string(), {}};
+  base::Error last{base::Code::kNothingCaptured, "the job has no capture of these ranks", job->folder.string(), {}};
   std::size_t used = 0;
-  const std::map<std::uint32_t, double> offsets = clock_offsets(**job);
-  for (const runs::job::Member* member : members_of(**job, reading.ranks)) {
+  const std::map<std::uint32_t, double> offsets = clock_offsets(*job);
+  for (const runs::job::Member* member : members_of(*job, reading.ranks)) {
     const auto captures = filled_captures(member->run);
     bool read = false;
     const auto done = one_by_one(
@@ -238,7 +235,7 @@ base::Result<void> each_rank(
               if (const auto at = offsets.find(rank.rank); at != offsets.end()) rank.clock_offset_ns = at->second;
           return analyzed;
         },
-        (*job)->name, member->rank);
+        job->name, member->rank);
     if (done) {
       ++used;
       continue;
@@ -249,7 +246,7 @@ base::Result<void> each_rank(
   }
   if (used == 0) return tl::make_unexpected(std::move(last));
   if (reading.ranks.empty())
-    for (const model::Loss& loss : runs::job::losses_of(**job)) base::warn(loss.detail);
+    for (const model::Loss& loss : runs::job::losses_of(*job)) base::warn(loss.detail);
   return {};
 }
 

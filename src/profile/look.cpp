@@ -74,15 +74,14 @@ std::map<std::string, std::string> look_settings() {
 base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
   doctor::ProgramLook look;
   look.command = request.command;
-  auto library = collect::native::find_library();
-  if (!library) return base::fail(std::move(library));
+  auto library = TRY(collect::native::find_library());
   const base::TemporaryFolder folder("rangescope-doctor");
   if (folder.path().empty())
     return base::fail(base::Code::kIo, "no temporary folder can be made", {},
                       "Set TMPDIR to a folder that can be written");
 
   collect::native::Options options;
-  options.library = *library;
+  options.library = library;
   options.chain_injection = request.chain_injection;
   options.extra_env = look_settings();
   collect::Request what;
@@ -128,9 +127,8 @@ base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
     look.said = collect::read_log(err + "\n" + out);
     look.no_driver = !has_driver();
   }
-  const auto session = captured(captures);
-  if (!session) return tl::make_unexpected(session.error());
-  look.facts = doctor::gather(*session, request.ranges, request.kernels);
+  const auto session = TRY(captured(captures));
+  look.facts = doctor::gather(session, request.ranges, request.kernels);
   return look;
 }
 

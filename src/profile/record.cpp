@@ -23,9 +23,8 @@ std::int64_t now_unix_ns() {
 
 base::Result<RunRecord> RunRecord::begin(const std::filesystem::path& root, const std::vector<std::string>& program,
                                          const std::vector<std::string>& arguments) {
-  auto path = runs::make_run_dir(root);
-  if (!path) return base::fail(std::move(path));
-  return begin_at(std::move(*path), program, arguments);
+  auto path = TRY(runs::make_run_dir(root));
+  return begin_at(std::move(path), program, arguments);
 }
 
 base::Result<RunRecord> RunRecord::begin_in(const std::filesystem::path& dir, const std::vector<std::string>& program,
@@ -44,13 +43,9 @@ base::Result<RunRecord> RunRecord::begin_at(std::filesystem::path dir, const std
                                             const std::vector<std::string>& arguments) {
   RunRecord record;
   record.path_ = std::move(dir);
-  auto folder = base::HeldFolder::take(record.path_);
-  if (!folder) return base::fail(std::move(folder));
-  record.folder_ = std::move(*folder);
-  auto hold = runs::Hold::take(record.path_);
-  if (!hold) return base::fail(std::move(hold));
-  record.hold_ = std::move(*hold);
-  if (auto written = runs::write_running(record.path_); !written) return base::fail(std::move(written));
+  record.folder_ = TRY(base::HeldFolder::take(record.path_));
+  record.hold_ = TRY(runs::Hold::take(record.path_));
+  TRY(runs::write_running(record.path_));
   std::error_code error;
   record.manifest_ = {.id = record.path_.filename().string(),
                       .tool = base::tool_version(),
@@ -58,17 +53,15 @@ base::Result<RunRecord> RunRecord::begin_at(std::filesystem::path dir, const std
                       .arguments = arguments,
                       .cwd = std::filesystem::current_path(error).string(),
                       .start_unix_ns = now_unix_ns()};
-  if (auto written = runs::write_manifest(record.path_, record.manifest_); !written)
-    return base::fail(std::move(written));
+  TRY(runs::write_manifest(record.path_, record.manifest_));
   return record;
 }
 
 base::Result<void> RunRecord::about_to_run(const collect::Plan& plan, const std::vector<std::string>* environment) {
-  if (auto written = base::write_file(path_ / "cmd.txt", collect::recorded_command(plan) + "\n"); !written)
-    return written;
+  TRY(base::write_file(path_ / "cmd.txt", collect::recorded_command(plan) + "\n"));
   runs::Provenance seen = runs::look(plan.cwd, manifest_.argv, environment);
   seen.facts.insert(inputs_.begin(), inputs_.end());
-  if (auto written = runs::write_provenance(path_, seen); !written) return written;
+  TRY(runs::write_provenance(path_, seen));
   manifest_.start_unix_ns = now_unix_ns();
   return runs::write_manifest(path_, manifest_);
 }
@@ -118,9 +111,8 @@ base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome, 
 }
 
 base::Result<void> write_config(const std::filesystem::path& run, const config::Config& config) {
-  if (config.flag("run.share"))
-    if (auto shared = runs::share(run); !shared) return shared;
-  if (auto written = base::write_file(run / "config.yaml", config::recorded_values(config)); !written) return written;
+  if (config.flag("run.share")) TRY(runs::share(run));
+  TRY(base::write_file(run / "config.yaml", config::recorded_values(config)));
   return base::write_file(run / "inputs.yaml", config::recorded_inputs(config));
 }
 

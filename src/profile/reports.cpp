@@ -75,14 +75,13 @@ base::Result<void> put(const fs::path& file, const std::string& text) {
 base::Result<std::size_t> split_kernels(const fs::path& out, const Analyzed& analyzed) {
   Tables tables;
   for (const NcuPart& part : analyzed.parts) {
-    auto file = ncu_pages::File::open(part.file);
-    if (!file) return base::fail(std::move(file));
+    auto file = TRY(ncu_pages::File::open(part.file));
     ncu_pages::PageOptions page;
     page.csv = page.base_units = true;
     std::string text;
     std::vector<model::Loss> losses;
     auto printed = ncu_pages::print_pages(
-        *file, page, [&](std::string_view more) { text += more; }, losses);
+        file, page, [&](std::string_view more) { text += more; }, losses);
     if (printed) take(text, tables);  // a report of ranges alone, or damaged, has no such page
   }
   std::map<std::string, std::vector<double>> durations;
@@ -95,16 +94,13 @@ base::Result<std::size_t> split_kernels(const fs::path& out, const Analyzed& ana
   for (const auto& [kernel, sections] : tables) {
     const fs::path folder = out / base::sanitize_component(kernel);
     for (const auto& [section, rows] : sections)
-      if (auto written = put(folder / (base::sanitize_component(base::replace_all(section, " ", "_")) + ".csv"), rows);
-          !written)
-        return base::fail(std::move(written));
+      TRY(put(folder / (base::sanitize_component(base::replace_all(section, " ", "_")) + ".csv"), rows));
     const auto seen = durations.find(kernel);
     const std::string figure = seen == durations.end() ? "" : report::histogram_figure(kernel, seen->second);
-    if (!figure.empty())
-      if (auto written = put(folder / "durations.svg", figure); !written) return base::fail(std::move(written));
+    if (!figure.empty()) TRY(put(folder / "durations.svg", figure));
   }
   if (const std::string figure = report::roofline_figure(analyzed.report); !figure.empty())
-    if (auto written = put(out / "roofline.svg", figure); !written) return base::fail(std::move(written));
+    TRY(put(out / "roofline.svg", figure));
   return tables.size();
 }
 
@@ -189,13 +185,13 @@ base::Result<void> Engine::write_files(const Analyzed& analyzed) const {
        {std::pair{"kernels.md", report::markdown_text(report::kernels_document(analyzed.report))},
         {"summary.md", report::markdown_text(report::summary_document(analyzed.report))},
         {"summary.svg", report::summary_figure(analyzed.report)}})
-    if (auto written = base::write_file(run_ / name, text); !written) return written;
+    TRY(base::write_file(run_ / name, text));
   if (!analyzed.parts.empty())
     for (const auto& split :
          {split_regions(run_ / "ncu" / "regions", analyzed, true), split_kernels(run_ / "ncu" / "kernels", analyzed)})
       if (!split) return tl::make_unexpected(split.error());
   for (const auto& [format, name] : {std::pair{"json", "report.json"}, {"md", "report.md"}})
-    if (auto written = write_report(analyzed, format, run_ / name); !written) return written;
+    TRY(write_report(analyzed, format, run_ / name));
   return {};
 }
 

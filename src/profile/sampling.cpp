@@ -18,25 +18,20 @@ base::Result<std::vector<sample::Wanted>> wanted_counters(const SampleChoice& ch
   for (const std::string& text : choice.metrics)
     for (const std::string_view name : base::split(text, ',')) wanted.push_back({std::string(name)});
   if (!wanted.empty()) return wanted;
-  auto groups = config::sampled_groups();
-  if (!groups) return base::fail(std::move(groups));
-  for (const model::MetricGroup& group : *groups)
+  auto groups = TRY(config::sampled_groups());
+  for (const model::MetricGroup& group : groups)
     for (const model::GroupCounter& counter : group.counters)
       if (!counter.any.front().starts_with("nvml__")) wanted.push_back(counter.any);
   return wanted;
 }
 
 base::Result<SamplePlan> plan_sampling(const SampleChoice& choice, const std::string& chip) {
-  auto wanted = wanted_counters(choice);
-  if (!wanted) return base::fail(std::move(wanted));
-  const auto cupti = sample::open_cupti();
-  if (!cupti) return tl::make_unexpected(cupti.error());
-  const auto chips = (*cupti)->chips();
-  if (!chips) return tl::make_unexpected(chips.error());
-  if (auto known = collect::native::check_chip(chip, *chips); !known) return base::fail(std::move(known));
-  auto set = (*cupti)->choose(chip, *wanted);
-  if (!set) return base::fail(std::move(set));
-  return SamplePlan{chip, (*cupti)->name(), std::move(set->metrics), std::move(set->left_out)};
+  auto wanted = TRY(wanted_counters(choice));
+  const auto cupti = TRY(sample::open_cupti());
+  const auto chips = TRY(cupti->chips());
+  TRY(collect::native::check_chip(chip, chips));
+  auto set = TRY(cupti->choose(chip, wanted));
+  return SamplePlan{chip, cupti->name(), std::move(set.metrics), std::move(set.left_out)};
 }
 
 base::Result<std::optional<sample::Beside>> begin_sampling(const SampleChoice& choice,
@@ -48,9 +43,7 @@ base::Result<std::optional<sample::Beside>> begin_sampling(const SampleChoice& c
   // Beside the program's own counters the sampler steps aside whenever they hold the device: only where that was asked
   // for, since each change of hands costs both some samples and occurrences. Else energy alone.
   if (!counters || choice.interval_ns) {
-    auto wanted = wanted_counters(choice);
-    if (!wanted) return base::fail(std::move(wanted));
-    options.wanted = std::move(*wanted);
+    options.wanted = TRY(wanted_counters(choice));
   }
   std::error_code error;
   std::filesystem::create_directories(base::in_place(options.folder), error);
@@ -68,8 +61,7 @@ base::Result<std::vector<sample::cpu::CounterEvent>> wanted_events(const SampleC
   if (choice.cpu_off)
     return base::fail(base::Code::kUsage, "the CPU's counters are read with its samples, and those are off",
                       "--cpu-counters", "Leave out --cpu off");
-  auto groups = config::cpu_counter_groups();
-  if (!groups) return base::fail(std::move(groups));
+  auto groups = TRY(config::cpu_counter_groups());
   const auto add = [&](const std::string& name) {
     if (name == "cpu-clock") return true;  // call chains are sampled by it
     const auto event = sample::cpu::counter_event(name);
@@ -78,13 +70,13 @@ base::Result<std::vector<sample::cpu::CounterEvent>> wanted_events(const SampleC
     return event.has_value();
   };
   std::vector<std::string> known = sample::cpu::counter_names();
-  for (const model::MetricGroup& group : *groups) known.push_back(group.name);
+  for (const model::MetricGroup& group : groups) known.push_back(group.name);
   for (const std::string& text : choice.cpu_counters) {
     for (const std::string_view item : base::split(text, ',')) {
       const std::string name(base::trim(item));
-      const auto group = std::find_if(groups->begin(), groups->end(), [&](const auto& g) { return g.name == name; });
-      if (group == groups->end() && add(name)) continue;
-      if (group == groups->end()) {
+      const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == name; });
+      if (group == groups.end() && add(name)) continue;
+      if (group == groups.end()) {
         const std::string near = base::did_you_mean(name, known);
         return base::fail(base::Code::kUsage, "there is no counter of the CPU '" + base::printable(name) + "'",
                           "--cpu-counters", near.empty() ? "Write some of " + base::join(known, ", ") : near);
@@ -106,9 +98,7 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
   options.folder = captures / wire::cpu::kFolder;
   options.interval_ns = 1'000'000'000 / choice.cpu_hz.value_or(kAutoCpu_hz);
   if (!choice.cpu_hz && !(to != nullptr && to->of_ours)) options.short_interval_ns = 1'000'000'000 / kOftenCpu_hz;
-  auto counters = wanted_events(choice);
-  if (!counters) return base::fail(std::move(counters));
-  options.counters = std::move(*counters);
+  options.counters = TRY(wanted_events(choice));
   const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
   if (cache != nullptr && *cache != '\0')
     options.cache = std::filesystem::path(cache) / "rangescope" / "names";

@@ -50,12 +50,11 @@ base::Result<std::pair<std::vector<std::string>, std::string>> latest(const conf
 /// Parses what stands in a key; what is wrong says which key.
 template <class Take>
 base::Result<void> take_key(const config::Config& config, std::string_view key, std::string_view alias, Take take) {
-  const auto texts = latest(config, key, alias);
-  if (!texts) return tl::make_unexpected(texts.error());
-  for (const std::string& text : texts->first) {
+  const auto texts = TRY(latest(config, key, alias));
+  for (const std::string& text : texts.first) {
     if (auto taken = take(text); !taken) {
       base::Error error = std::move(taken).error();
-      error.where = texts->second + (error.where.empty() ? "" : ": " + error.where);
+      error.where = texts.second + (error.where.empty() ? "" : ": " + error.where);
       return tl::make_unexpected(std::move(error));
     }
   }
@@ -68,15 +67,11 @@ base::Result<model::RangeSelection> ranges_of(const config::Config& config) {
   model::RangeSelection ranges;
   for (const auto& [name, into] : {std::pair{"include", &ranges.include}, {"exclude", &ranges.exclude}}) {
     const auto take = [&, to = into](const std::string& text) -> base::Result<void> {
-      auto terms = model::parse_terms(text, &ranges.notes);
-      if (!terms) return base::fail(std::move(terms));
-      std::move(terms->begin(), terms->end(), std::back_inserter(*to));
+      auto terms = TRY(model::parse_terms(text, &ranges.notes));
+      std::move(terms.begin(), terms.end(), std::back_inserter(*to));
       return {};
     };
-    if (auto done =
-            take_key(config, std::string("ranges.") + name, std::string("pipeline.ncu.ncu_cli.nvtx.") + name, take);
-        !done)
-      return base::fail(std::move(done));
+    TRY(take_key(config, std::string("ranges.") + name, std::string("pipeline.ncu.ncu_cli.nvtx.") + name, take));
   }
   return ranges;
 }
@@ -87,12 +82,11 @@ base::Result<model::KernelSelection> kernels_of(const config::Config& config) {
        {std::tuple{"kernels.include", "pipeline.ncu.ncu_cli.kernel_name", &kernels.include},
         {"kernels.exclude", "kernels.exclude", &kernels.exclude}}) {
     const auto take = [&, to = into](const std::string& text) -> base::Result<void> {
-      auto pattern = model::KernelPattern::parse(text);
-      if (!pattern) return base::fail(std::move(pattern));
-      to->push_back(std::move(*pattern));
+      auto pattern = TRY(model::KernelPattern::parse(text));
+      to->push_back(std::move(pattern));
       return {};
     };
-    if (auto done = take_key(config, key, alias, take); !done) return base::fail(std::move(done));
+    TRY(take_key(config, key, alias, take));
   }
   return kernels;
 }

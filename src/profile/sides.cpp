@@ -24,9 +24,8 @@ base::Result<model::Digest> analyzed(std::span<const fs::path> inputs, const fs:
   analysis.threads = options.threads;
   read::Options reading;
   reading.nsys_path = options.nsys;
-  const auto done = analyze_inputs(inputs, run, analysis, std::move(reading));
-  if (!done) return tl::make_unexpected(done.error());
-  return analyze::digest(done->report, &done->session);
+  const auto done = TRY(analyze_inputs(inputs, run, analysis, std::move(reading)));
+  return analyze::digest(done.report, &done.session);
 }
 
 /// The captures where they are, else the report that was made of them.
@@ -42,14 +41,12 @@ base::Result<model::Digest> load_run(const fs::path& run, const SideOptions& opt
 base::Result<void> add_file(const fs::path& file, const SideOptions& options, std::vector<model::Digest>& into) {
   const auto schema = runs::json_schema_of(file);
   if (schema == "rangescope.baseline/1") {
-    auto baseline = runs::read_baseline(file);
-    if (!baseline) return base::fail(std::move(baseline));
-    std::move(baseline->runs.begin(), baseline->runs.end(), std::back_inserter(into));
+    auto baseline = TRY(runs::read_baseline(file));
+    std::move(baseline.runs.begin(), baseline.runs.end(), std::back_inserter(into));
     return {};
   }
-  auto one = schema ? runs::read_report(file) : analyzed(std::span(&file, 1), {}, options);
-  if (!one) return base::fail(std::move(one));
-  into.push_back(std::move(*one));
+  auto one = TRY(schema ? runs::read_report(file) : analyzed(std::span(&file, 1), {}, options));
+  into.push_back(std::move(one));
   return {};
 }
 
@@ -67,9 +64,8 @@ std::vector<fs::path> reports_in(const fs::path& folder) {
 
 base::Result<model::Side> load_stored(const std::string& written, const std::vector<model::Digest>* now) {
   const runs::StoreAddress address = runs::split_address(written);
-  const auto store = runs::Store::open(address.url);
-  if (!store) return tl::make_unexpected(store.error());
-  return store->load(address.push, now);
+  const auto store = TRY(runs::Store::open(address.url));
+  return store.load(address.push, now);
 }
 
 base::Result<model::Side> load_side(const std::string& written, const SideOptions& options) {
@@ -79,9 +75,8 @@ base::Result<model::Side> load_side(const std::string& written, const SideOption
   std::error_code error;
   const auto add_runs = [&](const std::vector<fs::path>& runs) -> base::Result<void> {
     for (const fs::path& run : runs) {
-      auto one = load_run(run, options);
-      if (!one) return base::fail(std::move(one));
-      side.runs.push_back(std::move(*one));
+      auto one = TRY(load_run(run, options));
+      side.runs.push_back(std::move(one));
     }
     return {};
   };
@@ -124,14 +119,12 @@ base::Result<model::Side> load_side(const std::string& written, const SideOption
 base::Result<model::Side> load_pushed(const std::string& written, const SideOptions& options) {
   if (base::Postgres::is_address(written))
     return base::fail(base::Code::kUsage, "this is a store, and no run to push into one", "RUN", "Name a run");
-  const auto job = runs::job::find_job(options.root, written);
-  if (!job) return tl::make_unexpected(job.error());
-  if (*job) {
+  const auto job = TRY(runs::job::find_job(options.root, written));
+  if (job) {
     analyze::Options analysis;
     analysis.per_process = false;
-    const auto analyzed = analyze_job(**job, analysis, {});
-    if (!analyzed) return tl::make_unexpected(analyzed.error());
-    return model::Side{(*job)->name, {analyze::digest(analyzed->report)}};
+    const auto analyzed = TRY(analyze_job(*job, analysis, {}));
+    return model::Side{job->name, {analyze::digest(analyzed.report)}};
   }
   auto side = load_side(written, options);
   if (!side) return side;
@@ -142,7 +135,7 @@ base::Result<model::Side> load_pushed(const std::string& written, const SideOpti
 }
 
 base::Result<fs::path> save_baseline(const fs::path& folder, const std::string& name, model::Side side) {
-  if (auto same = analyze::check_repetitions(side); !same) return base::fail(std::move(same));
+  TRY(analyze::check_repetitions(side));
   for (const model::Digest& run : side.runs)
     if (run.run.exit_code.value_or(0) != 0 || run.run.signal)
       return base::fail(base::Code::kNotComparable, "the program failed, so its numbers are no baseline", run.run.id,

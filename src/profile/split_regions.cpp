@@ -74,16 +74,13 @@ class Splitter {
   base::Result<std::size_t> run(const fs::path& out, bool measured_only) {
     for (const model::Region& region : analyzed_.report.regions) {
       if (measured_only && region.results.empty()) continue;
-      if (auto written = write(out, title_of(analyzed_.report, region), &region, region.results); !written)
-        return base::fail(std::move(written));
+      TRY(write(out, title_of(analyzed_.report, region), &region, region.results));
     }
     std::vector<std::uint32_t> outside;
     for (std::uint32_t i = 0; i < session_.measurements.size(); ++i)
       if (session_.measurements[i].ranges.empty()) outside.push_back(i);
-    if (!outside.empty())
-      if (auto written = write(out, std::string(kOutside), nullptr, outside); !written)
-        return base::fail(std::move(written));
-    if (auto written = list(out); !written) return base::fail(std::move(written));
+    if (!outside.empty()) TRY(write(out, std::string(kOutside), nullptr, outside));
+    TRY(list(out));
     return written_.size();
   }
 
@@ -148,7 +145,7 @@ class Splitter {
     json.close();
     json.close();
     json.finish();
-    if (auto written = base::write_file(out / "report.json", text.text()); !written) return written;
+    TRY(base::write_file(out / "report.json", text.text()));
     return base::write_file(out / "report.md", table);
   }
 
@@ -163,18 +160,18 @@ class Splitter {
     const auto json = report::find_exporter("json"), table = report::find_exporter(report::kDefaultFormat);
     if (!json || !table) return base::fail(base::Code::kInternal, "no exporter");
     report::FileSink sink(folder / "report.json");
-    if (auto written = (*json)->write(part, nullptr, {}, sink); !written) return written;
-    if (auto written = sink.finish(); !written) return written;
-    if (auto written = base::write_file(folder / "metrics.csv", metrics(region, results)); !written) return written;
+    TRY((*json)->write(part, nullptr, {}, sink));
+    TRY(sink.finish());
+    TRY(base::write_file(folder / "metrics.csv", metrics(region, results)));
     report::StringSink text;
     text.write("Region: " + base::printable(title) + "\n\n");
     if (region != nullptr) {
       report::Style style;
       style.width = 0;
       style.explain = true;
-      if (auto written = (*table)->write(part, nullptr, style, text); !written) return written;
+      TRY((*table)->write(part, nullptr, style, text));
     }
-    if (auto printed = sections(results, text); !printed) return printed;
+    TRY(sections(results, text));
     written_.push_back({title, folder.filename().string(), region, results.size()});
     return base::write_file(folder / "sections.txt", text.text());
   }
@@ -217,9 +214,8 @@ class Splitter {
       if (page.results.empty()) continue;
       auto opened = files_.find(part.file);
       if (opened == files_.end()) {
-        auto file = ncu::File::open(part.file);
-        if (!file) return base::fail(std::move(file));
-        opened = files_.emplace(part.file, std::move(*file)).first;
+        auto file = TRY(ncu::File::open(part.file));
+        opened = files_.emplace(part.file, std::move(file)).first;
       }
       std::vector<model::Loss> losses;
       out.write("\n");

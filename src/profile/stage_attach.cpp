@@ -60,11 +60,10 @@ base::Result<void> Engine::attach_stage() {
   plan.collector = "native";
   plan.argv = to.target.argv;
   plan.cwd = to.target.cwd;
-  if (auto written = record_->about_to_run(plan, &to.target.environment); !written) return written;
+  TRY(record_->about_to_run(plan, &to.target.environment));
   const sample::cpu::Running which{to.target.pid, to.tree};
-  auto cpu = begin_cpu(args_.sampling, captures, &which);
-  if (!cpu) return base::fail(std::move(cpu));
-  sample::cpu::Recorder& recorder = **cpu;
+  auto cpu = TRY(begin_cpu(args_.sampling, captures, &which));
+  sample::cpu::Recorder& recorder = *cpu;
 
   base::info("attached to process " + std::to_string(to.target.pid) + " (" +
              base::printable(base::shell_quote(config_.list("workload.command"))) + ")" +
@@ -80,16 +79,16 @@ base::Result<void> Engine::attach_stage() {
   const auto note_window = [&] {
     return base::write_file(captures / wire::launched::kFile, wire::launched::text_of(window));
   };
-  if (auto written = note_window(); !written) return written;
+  TRY(note_window());
   if (const std::string early = wait_for_end(to); !early.empty()) note(early);
   recorder.stop();
   window.end_ns = recorder.until_ns();
-  if (auto written = note_window(); !written) return written;
+  TRY(note_window());
   ToolRun ran;
   ran.ended.left = true;
   ran.ended.start_unix_ns = window.start_unix_ns;
   ran.ended.wall_ns = window.end_ns - window.start_ns;
-  return read_native("native", captures, *cpu, ran);
+  return read_native("native", captures, cpu, ran);
 }
 
 }  // namespace rangescope::profile

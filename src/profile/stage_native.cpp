@@ -46,17 +46,15 @@ collect::Plan Engine::warm_up_plan() const {
 
 base::Result<void> Engine::warm_up() {
   const auto times = repetition_ ? 0 : config_.integer("workload.warmup").value_or(0);
-  if (times > 0)
-    if (auto written = record_->about_to_run(warm_up_plan()); !written) return written;
+  if (times > 0) TRY(record_->about_to_run(warm_up_plan()));
   for (std::int64_t i = 1; i <= times; ++i) {
     const std::string label = "warmup" + std::to_string(i);
-    auto ran = runner_->run(warm_up_plan(), label, {}, true);
-    if (!ran) return base::fail(std::move(ran));
-    if (!ran->ended.ok() && !runner_->interrupted()) {
-      program_failed_ = ran->ended;
-      if (auto written = record_->ended(ran->ended); !written) return written;
+    auto ran = TRY(runner_->run(warm_up_plan(), label, {}, true));
+    if (!ran.ended.ok() && !runner_->interrupted()) {
+      program_failed_ = ran.ended;
+      TRY(record_->ended(ran.ended));
       explanations_.push_back({"the program failed in its warm-up run, without any profiler: " +
-                                   base::describe(ran->ended) + "; see warmup/" + label + ".stderr",
+                                   base::describe(ran.ended) + "; see warmup/" + label + ".stderr",
                                false});
       base::warn(explanations_.back().text);
       return {};
@@ -71,7 +69,7 @@ base::Result<collect::Plan> Engine::native_plan(const fs::path& run) const {
 }
 
 base::Result<void> Engine::native_stages() {
-  if (auto ran = native_stage("native"); !ran) return ran;
+  TRY(native_stage("native"));
   if (!counters_ || runner_->interrupted()) return {};
   if (program_failed_ && !program_failed_->timed_out) return native_again();
   return program_failed_ || counters_->request.passes != "relaunch" ? base::Result<void>{} : relaunches();
@@ -82,7 +80,7 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
   const bool look = folder != "native";
   collect::Request request = base_request(config_, look ? run_ / folder : run_);
   if (counters_ && !look) {
-    if (auto written = write_counters(*counters_, run_, false, args_.native); !written) return written;
+    TRY(write_counters(*counters_, run_, false, args_.native));
     note("native: " + cost_sentence(counters_->plan));
   }
   collect::native::Options native = args_.native;
@@ -91,21 +89,17 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
   auto plan = collect::native::plan(native, request);
   if (!plan) return look ? base::Result<void>{} : base::fail(std::move(plan));
   for (const std::string& text : plan->notes) note("native: " + text);
-  if (!look)
-    if (auto written = record_->about_to_run(*plan); !written) return written;
+  if (!look) TRY(record_->about_to_run(*plan));
   collect::Plan shown = *plan;
   shown.collector = folder;
   const fs::path captures = request.run_dir / "native";
   SampleChoice choice = look ? SampleChoice{.off = true, .cpu_off = true} : args_.sampling;
   std::unique_ptr<Windows> windows;
   if (args_.windows.any() && !look) {
-    auto begun = Windows::begin(captures, args_.windows, choice);
-    if (!begun) return base::fail(std::move(begun));
-    windows = std::move(*begun);
+    windows = TRY(Windows::begin(captures, args_.windows, choice));
     choice.off = choice.cpu_off = true;  // they sample by themselves
   }
-  auto sampling = begin_sampling(choice, captures, counters_.has_value());
-  if (!sampling) return base::fail(std::move(sampling));
+  auto sampling = TRY(begin_sampling(choice, captures, counters_.has_value()));
   auto cpu = begin_cpu(choice, captures);  // the last thing before the program
   if (!cpu) return base::fail(std::move(cpu));
   const auto started = [&](pid_t program) { windows->started(program); };
@@ -119,7 +113,7 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
                                                            base::printable(args_.windows.counted->range) + " (--window)"
                                                      : "the program ended before its first window began (--after)",
                              false});
-  if (*sampling) (*sampling)->stop();
+  if (sampling) sampling->stop();
   if (*cpu) (*cpu)->stop();
   if (!ran) return base::fail(std::move(ran));
   return read_native(folder, captures, *cpu, *ran);
@@ -131,7 +125,7 @@ base::Result<void> Engine::read_native(const std::string& folder, const fs::path
   last_ = alone_ = ran.ended;
   if (!ran.ended.ok() && !look) program_failed_ = ran.ended;  // whatever becomes of reading
   if (!look) (void)record_->ended(ran.ended);  // the program's end is ours to pass on; finish() says what failed
-  if (auto reader = worker_->go_on_in_child(); !reader) return reader;
+  TRY(worker_->go_on_in_child());
   end_cpu(cpu, captures);
   if (const std::size_t running = collect::native::trim_captures(captures); running > 0 && !look)
     cut_.push_back({"process_running", running,
@@ -208,9 +202,8 @@ base::Result<void> Engine::native_again() {
 /// The program again, until every range has its rounds or a run brings nothing new. What it prints goes into a file.
 base::Result<void> Engine::relaunches() {
   constexpr int kMost = 1000;
-  auto plan = native_plan(run_);
-  if (!plan) return base::fail(std::move(plan));
-  plan->collector = "relaunch";
+  auto plan = TRY(native_plan(run_));
+  plan.collector = "relaunch";
   unsigned long long done = 0;
   for (int number = 2; number < kMost; ++number) {
     const auto progress = relaunch_progress(run_);
@@ -228,12 +221,12 @@ base::Result<void> Engine::relaunches() {
     native_capture_.clear();  // what it counts is not in the session that was read
     base::info("run " + std::to_string(number) + ": " + base::counted(progress->lacking, "range lacks", "ranges lack") +
                " passes");
-    if (auto written = write_counters(*counters_, run_, true, args_.native); !written) return written;
+    TRY(write_counters(*counters_, run_, true, args_.native));
     const fs::path folder = run_ / "native" / ("relaunch-" + std::to_string(number));
-    for (const auto& [name, value] : args_.native.extra_env) plan->set_env[name] = value;
-    plan->set_env[wire::kDir] = folder.string();
-    plan->folders = {folder};
-    auto ran = runner_->run(*plan, "run" + std::to_string(number), {}, true);
+    for (const auto& [name, value] : args_.native.extra_env) plan.set_env[name] = value;
+    plan.set_env[wire::kDir] = folder.string();
+    plan.folders = {folder};
+    auto ran = runner_->run(plan, "run" + std::to_string(number), {}, true);
     collect::native::trim_captures(folder);
     if (!ran) return base::fail(std::move(ran));
     runs::Stage stage;
@@ -272,12 +265,10 @@ base::Result<void> Engine::repetitions() {
   for (int i = 1; i <= most && !enough(); ++i) {
     const fs::path folder = run_ / "repeats" / fmt::format("{:03}", i);
     if (i == 1) {
-      const auto plan = native_plan(folder);
-      if (!plan) return tl::make_unexpected(plan.error());
-      if (auto written = record_->about_to_run(*plan); !written) return written;
+      const auto plan = TRY(native_plan(folder));
+      TRY(record_->about_to_run(plan));
     }
-    auto record = RunRecord::begin_in(folder, config_.list("workload.command"), args_.arguments);
-    if (!record) return base::fail(std::move(record));
+    auto record = TRY(RunRecord::begin_in(folder, config_.list("workload.command"), args_.arguments));
     base::detail(fmt::format("repetition {} of {}{}", i, automatic ? "at most " : "", most));
     Engine one(config_, args_);
     one.args_.repeat = 1;
@@ -286,7 +277,7 @@ base::Result<void> Engine::repetitions() {
     one.counters_ = counters_;
     one.ranges_ = ranges_;
     one.worker_ = worker_;
-    const Done ended = one.run_in(std::move(*record));
+    const Done ended = one.run_in(std::move(record));
     done.push_back(folder);
     if (one.alone_) {
       const std::int64_t start = whole ? whole->start_unix_ns : one.alone_->start_unix_ns;
@@ -311,9 +302,7 @@ base::Result<void> Engine::repetitions() {
   if (whole) (void)record_->ended(*whole);  // finish() says what failed
   if (repeated_) return {};
   const fs::path median = runs::median_repeat(done);
-  auto session = read::read_any(median / "native");
-  if (!session) return base::fail(std::move(session));
-  native_session_ = std::move(*session);
+  native_session_ = TRY(read::read_any(median / "native"));
   native_capture_ = median / "native";
   captured_.emplace_back("native");
   runs::Stage stage;

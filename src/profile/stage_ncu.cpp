@@ -240,7 +240,7 @@ base::Result<bool> Engine::native_rung(const std::string& reason) {
 }
 
 base::Result<void> Engine::ncu_stage() {
-  if (auto chosen = ncu_kernels(); !chosen) return chosen;
+  TRY(ncu_kernels());
   collect::Evidence evidence;
   if (const model::Session* seen = timeline(); seen && !ranges_.include.empty())
     evidence = doctor::evidence_of(doctor::gather(*seen, ranges_));
@@ -269,9 +269,8 @@ base::Result<void> Engine::ncu_stage() {
       continue;
     }
     if (rung.step == Step::kNative) {
-      const auto enough = native_rung(rung.reason);
-      if (!enough) return tl::make_unexpected(enough.error());
-      if (*enough) return {};
+      const auto enough = TRY(native_rung(rung.reason));
+      if (enough) return {};
       continue;
     }
     if (collect::is_ladder(mode_)) note("replay mode " + name + ": " + rung.reason);

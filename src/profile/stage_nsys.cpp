@@ -23,11 +23,9 @@ namespace {
 
 /// The range of nsys's --nvtx-capture, whose domain stands behind it, as a term.
 base::Result<std::vector<model::RangeTerm>> capture_terms(const std::string& written) {
-  const auto capture = collect::nsys::capture_of(written);
-  if (!capture) return tl::make_unexpected(capture.error());
-  const auto at = capture->find('@');
-  return model::parse_terms(at == std::string::npos ? *capture
-                                                    : capture->substr(at + 1) + "@" + capture->substr(0, at));
+  const auto capture = TRY(collect::nsys::capture_of(written));
+  const auto at = capture.find('@');
+  return model::parse_terms(at == std::string::npos ? capture : capture.substr(at + 1) + "@" + capture.substr(0, at));
 }
 
 }  // namespace
@@ -46,18 +44,15 @@ base::Result<collect::Plan> Engine::nsys_plan(const collect::Request& plain) con
 base::Result<void> Engine::nsys_stage() {
   const std::string tool = "nsys " + collect::to_string(nsys_can_->version);
   const collect::Request request = base_request(config_, run_);
-  auto plan = nsys_plan(request);
-  if (!plan) return base::fail(std::move(plan));
-  for (const std::string& text : plan->notes) note("nsys: " + text);
-  if (!native_)
-    if (auto written = record_->about_to_run(*plan); !written) return written;
+  auto plan = TRY(nsys_plan(request));
+  for (const std::string& text : plan.notes) note("nsys: " + text);
+  if (!native_) TRY(record_->about_to_run(plan));
   for (int attempt = 1;; ++attempt) {
-    auto ran = runner_->run(*plan, attempt == 1 ? "profile" : "profile-" + std::to_string(attempt));
-    if (!ran) return base::fail(std::move(ran));
-    last_ = ran->ended;
-    if (!native_) (void)record_->ended(ran->ended);  // the program's end is ours to pass on; finish() says what failed
-    if (auto reader = worker_->go_on_in_child(); !reader) return reader;
-    collect::Observed seen = observed(*ran, runner_->interrupted());
+    auto ran = TRY(runner_->run(plan, attempt == 1 ? "profile" : "profile-" + std::to_string(attempt)));
+    last_ = ran.ended;
+    if (!native_) (void)record_->ended(ran.ended);  // the program's end is ours to pass on; finish() says what failed
+    TRY(worker_->go_on_in_child());
+    collect::Observed seen = observed(ran, runner_->interrupted());
     nsys_session_.reset();
     auto reports = nsys_reports();
     base::Error why;
@@ -72,7 +67,7 @@ base::Result<void> Engine::nsys_stage() {
     // nsys 2022.4 of Debian complains of its importer where a .qdstrm is left, which is imported all the same.
     if (reports) seen.text = base::replace_all(seen.text, "importer binary and its dependencies were not found", "");
     collect::Outcome outcome = collect::judge_nsys(seen);
-    const bool gated = std::any_of(plan->argv.begin(), plan->argv.end(),
+    const bool gated = std::any_of(plan.argv.begin(), plan.argv.end(),
                                    [](const std::string& word) { return word.starts_with("--capture-range="); });
     if (!reports && reports.error().code == base::Code::kNothingCaptured && outcome.why() == "nsys.importer_missing") {
       // nsys 2022.4 of Debian complains of its importer and lists no file where it recorded nothing.
@@ -88,14 +83,14 @@ base::Result<void> Engine::nsys_stage() {
       outcome.complaints.insert(outcome.complaints.begin(),
                                 {"nsys.report", why.where, why.what, why.hint, false, true});
     }
-    runs::Stage stage = StageRunner::stage_of("nsys", tool, "profile", outcome, *ran);
+    runs::Stage stage = StageRunner::stage_of("nsys", tool, "profile", outcome, ran);
     stage.attempt = attempt;
     stage.results = seen.results;
     if (reports) stage.report = fs::relative(reports->front(), run_).string();
     runner_->record(std::move(stage));
     if (outcome.result == collect::Result::kOk) {
       captured_.emplace_back("nsys");
-      cut_short("nsys", ran->ended);
+      cut_short("nsys", ran.ended);
       base::info(outcome.message);
       return {};
     }
@@ -107,7 +102,7 @@ base::Result<void> Engine::nsys_stage() {
     worst_ = outcome.code;
     explanations_.push_back({outcome.message, true});
     outcomes_.emplace_back("nsys", outcome);
-    nsys_gated_ = gated && !plan->set_env.contains("NSYS_NVTX_PROFILER_REGISTER_ONLY");
+    nsys_gated_ = gated && !plan.set_env.contains("NSYS_NVTX_PROFILER_REGISTER_ONLY");
     return {};
   }
 }
@@ -127,8 +122,7 @@ base::Result<std::vector<fs::path>> Engine::nsys_reports() {
   if (streams.empty()) return base::fail(base::Code::kNothingCaptured, "nsys left no report");
   for (const fs::path& stream : streams) {
     reports.push_back(fs::path(stream).replace_extension(".nsys-rep"));
-    if (auto made = read::nsys_rep::import_stream(nsys_can_->path, stream, reports.back()); !made)
-      return base::fail(std::move(made));
+    TRY(read::nsys_rep::import_stream(nsys_can_->path, stream, reports.back()));
     note("nsys left a .qdstrm; imported it with its QdstrmImporter");
   }
   return reports;
@@ -136,13 +130,12 @@ base::Result<std::vector<fs::path>> Engine::nsys_reports() {
 
 base::Result<void> Engine::nsys_export(const fs::path& report) {
   const fs::path sqlite = fs::path(report).replace_extension(".sqlite");
-  auto ran = runner_->run(collect::nsys::export_plan(*nsys_can_, report, sqlite), "export", {}, true);
-  if (!ran) return base::fail(std::move(ran));
+  auto ran = TRY(runner_->run(collect::nsys::export_plan(*nsys_can_, report, sqlite), "export", {}, true));
   std::error_code ignored;
   if (!fs::exists(sqlite, ignored)) {
-    const std::string output(base::trim(ran->text));
+    const std::string output(base::trim(ran.text));
     return base::fail(base::Code::kBadData,
-                      "nsys export left no SQLite file (" + base::describe(ran->ended) + ")" +
+                      "nsys export left no SQLite file (" + base::describe(ran.ended) + ")" +
                           (output.empty() ? "" : ": " + base::printable(output.substr(0, 300))),
                       report.string(), "See nsys/export.stderr in the run directory.");
   }
@@ -155,16 +148,14 @@ base::Result<void> Engine::nsys_export(const fs::path& report) {
   // nsys's own report holds the same and cannot be changed: only its owner may read it, and `runs pack` leaves it out.
   fs::permissions(report, fs::perms::owner_read | fs::perms::owner_write, ignored);
   fs::remove(fs::path(report).replace_extension(".qdstrm"), ignored);
-  auto session = read::read_any(sqlite);
-  if (!session) return base::fail(std::move(session));
+  auto session = TRY(read::read_any(sqlite));
   nsys_capture_ = nsys_session_ ? fs::path() : sqlite;
-  read::join_to(nsys_session_, std::move(*session));
+  read::join_to(nsys_session_, std::move(session));
   return {};
 }
 
 base::Result<void> Engine::nsys_exports(const std::vector<fs::path>& reports) {
-  for (const fs::path& report : reports)
-    if (auto exported = nsys_export(report); !exported) return exported;
+  for (const fs::path& report : reports) TRY(nsys_export(report));
   if (reports.size() > 1)
     note("nsys: the capture repeated, and left " + std::to_string(reports.size()) +
          " reports, which are read together");

@@ -197,12 +197,10 @@ std::string starter(const doctor::ProgramLook& look) {
 
 base::Result<void> write_starter(const std::string& text, const fs::path& to) {
   const fs::path draft = to.string() + ".draft";
-  if (auto written = base::write_file(draft, text); !written) return written;
+  TRY(base::write_file(draft, text));
   std::error_code ignored;
   config::Inputs inputs;
-  auto conf = config::shipped_folder();
-  if (!conf) return base::fail(std::move(conf));
-  inputs.shipped = *conf;
+  inputs.shipped = TRY(config::shipped_folder());
   inputs.config_files = {draft};
   inputs.now = std::chrono::system_clock::now();
   if (auto composed = config::compose(inputs); !composed) {

@@ -53,7 +53,7 @@ class LogTail {
 base::Result<ToolRun> StageRunner::run(const collect::Plan& plan, const std::string& label,
                                        const std::filesystem::path& log, bool quiet,
                                        std::function<void(pid_t)> started) {
-  if (auto there = base::still_in_place(run_); !there) return base::fail(std::move(there));
+  TRY(base::still_in_place(run_));
   std::error_code error;
   collect::LaunchOptions options;
   // The program's output is that of its first run, and so is its input. rangescope's own collector says nothing there,
@@ -69,7 +69,7 @@ base::Result<ToolRun> StageRunner::run(const collect::Plan& plan, const std::str
     std::string text;
     if (auto before = base::read_file(commands)) text = *before;
     text += "# " + label + "\n" + collect::recorded_command(plan) + "\n";
-    if (auto written = base::write_file(commands, text); !written) return base::fail(std::move(written));
+    TRY(base::write_file(commands, text));
     options.out = {.pass = first, .keep = false, .file = folder / (label + ".stdout")};
     options.err = {.pass = first, .keep = false, .file = folder / (label + ".stderr")};
   }

@@ -544,10 +544,9 @@ base::Result<std::unique_ptr<Windows>> Windows::begin(const fs::path& captures, 
     return base::fail(base::Code::kIo, "cannot be written: " + reason(), page.string());
   state->wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (state->wake < 0) return base::fail(base::Code::kIo, "no descriptor is left: " + reason());
-  auto listening = listen_in(captures);
-  if (!listening) return base::fail(std::move(listening));
+  auto listening = TRY(listen_in(captures));
   constexpr std::size_t kMostRequest = 256;
-  state->server.take(*listening, "\n", kMostRequest);
+  state->server.take(listening, "\n", kMostRequest);
   sigset_t all, before;  // signals are for the thread that runs the program
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);

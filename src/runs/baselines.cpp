@@ -327,19 +327,16 @@ std::optional<std::string> json_schema_of(const std::filesystem::path& path) {
 }
 
 base::Result<Digest> read_report(const std::filesystem::path& path) {
-  auto json = read_json(path, kReport);
-  if (!json) return base::fail(std::move(json));
-  return guarded(path, "report", [&] { return digest_of_report(*json); });
+  auto json = TRY(read_json(path, kReport));
+  return guarded(path, "report", [&] { return digest_of_report(json); });
 }
 
 base::Result<Baseline> read_baseline(const std::filesystem::path& path) {
-  auto json = read_json(path, kBaseline);
-  if (!json) return base::fail(std::move(json));
+  auto json = TRY(read_json(path, kBaseline));
   return guarded(path, "baseline", [&] {
-    Baseline out{
-        text_of(*json, "name"), text_of(*json, "machine"), number_of<std::int64_t>(*json, "saved_unix_ns"), {}};
-    (void)json->at("runs").at(0);  // and a baseline a run
-    for (const Json& run : json->at("runs")) out.runs.push_back(digest_of_baseline(run));
+    Baseline out{text_of(json, "name"), text_of(json, "machine"), number_of<std::int64_t>(json, "saved_unix_ns"), {}};
+    (void)json.at("runs").at(0);  // and a baseline a run
+    for (const Json& run : json.at("runs")) out.runs.push_back(digest_of_baseline(run));
     return out;
   });
 }
@@ -362,7 +359,7 @@ base::Result<std::filesystem::path> save_baseline(const std::filesystem::path& f
     return base::fail(base::Code::kIo, "cannot make the folder for baselines: " + error.message(), folder.string(),
                       "Name another one with --dir");
   const std::filesystem::path path = folder / (baseline.name + "." + baseline.machine + ".json");
-  if (auto written = base::write_file(path, text); !written) return base::fail(std::move(written));
+  TRY(base::write_file(path, text));
   return path;
 }
 

@@ -50,11 +50,9 @@ bool unpacks_to(std::string_view packed, std::string_view bytes) {
 
 base::Result<Compressed> compress_run(const fs::path& run) {
   Compressed done;
-  const auto held = base::HeldFolder::take(run);
-  if (!held) return tl::make_unexpected(held.error());
-  auto manifest = read_manifest(run);
-  if (!manifest) return base::fail(std::move(manifest));
-  const auto proofs = manifest->files;
+  TRY(base::HeldFolder::take(run));
+  auto manifest = TRY(read_manifest(run));
+  const auto proofs = manifest.files;
   if (const auto imports = read_imports(run); imports && !imports->empty()) return done;  // they name their files
   for (const auto& [name, proof] : proofs) {
     const std::string packed_as = packed_name(name);
@@ -63,27 +61,24 @@ base::Result<Compressed> compress_run(const fs::path& run) {
     if (packed_as.empty() || fs::is_symlink(file, error) || !fs::is_regular_file(file, error) || fs::exists(to, error))
       continue;
     {
-      const auto raw = base::Mapping::open(file);
-      if (!raw) return tl::make_unexpected(raw.error());
-      if (base::sha256(raw->text()) != proof.sha256) continue;  // `runs verify` says so
-      auto out = base::Replacement::begin(to);
-      if (!out) return base::fail(std::move(out));
-      if (auto written = ZstdWriter(*out).write(raw->text().data(), raw->text().size(), true); !written)
-        return base::fail(std::move(written));
-      if (auto committed = out->commit(); !committed) return base::fail(std::move(committed));
+      const auto raw = TRY(base::Mapping::open(file));
+      if (base::sha256(raw.text()) != proof.sha256) continue;  // `runs verify` says so
+      auto out = TRY(base::Replacement::begin(to));
+      TRY(ZstdWriter(out).write(raw.text().data(), raw.text().size(), true));
+      TRY(out.commit());
       const auto packed = base::Mapping::open(to);
-      if (!packed || !unpacks_to(packed->text(), raw->text())) {
+      if (!packed || !unpacks_to(packed->text(), raw.text())) {
         fs::remove(base::in_place(to), error);
         return base::fail(base::Code::kIo, "what was compressed does not unpack to what it was", to.string());
       }
       fs::permissions(base::in_place(to), fs::status(file, error).permissions(), error);
-      manifest->files.erase(name);
-      manifest->files[packed_as] = {packed->text().size(), base::sha256(packed->text())};
+      manifest.files.erase(name);
+      manifest.files[packed_as] = {packed->text().size(), base::sha256(packed->text())};
       done.bytes += proof.bytes;
       done.packed_bytes += packed->text().size();
       ++done.files;
     }
-    if (auto written = write_manifest(run, *manifest); !written) return base::fail(std::move(written));
+    TRY(write_manifest(run, manifest));
     fs::remove(base::in_place(file), error);
     if (error) return base::fail(base::Code::kIo, "cannot remove: " + error.message(), file.string());
   }

@@ -54,9 +54,8 @@ base::Result<std::string> file(const fs::path& path) {
   const std::uintmax_t size = fs::file_size(path, error);
   const std::string bytes = error ? "no regular file" : std::to_string(size) + " bytes";
   if (error || size > kHashed) return bytes + ", changed " + changed(path);
-  auto hash = base::sha256_file(path);
-  if (!hash) return base::fail(std::move(hash));
-  return bytes + ", sha256 " + *hash;
+  auto hash = TRY(base::sha256_file(path));
+  return bytes + ", sha256 " + hash;
 }
 
 }  // namespace
@@ -71,9 +70,8 @@ base::Result<std::map<std::string, std::string>> look_at_inputs(std::span<const 
       return base::fail(base::Code::kNoInput,
                         error || fs::exists(path, error) ? "the input cannot be read" : "there is no such input",
                         path.string(), "Correct workload.inputs or workload.subset, or leave it out.");
-    auto seen = fs::is_directory(path, error) ? folder(path) : file(path);
-    if (!seen) return base::fail(std::move(seen));
-    facts["input." + written] = std::move(*seen);
+    auto seen = TRY(fs::is_directory(path, error) ? folder(path) : file(path));
+    facts["input." + written] = std::move(seen);
   }
   return facts;
 }

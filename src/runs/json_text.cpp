@@ -34,11 +34,10 @@ bool overwrite_json(const std::filesystem::path& path, const OrderedJson& json) 
 }
 
 base::Result<nlohmann::json> read_json(const std::filesystem::path& path, std::string_view schema) {
-  auto text = base::read_regular(path, kMostBytes);
-  if (!text) return base::fail(std::move(text));
+  auto text = TRY(base::read_regular(path, kMostBytes));
   nlohmann::json json;
   try {
-    json = nlohmann::json::parse(*text);
+    json = nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
     return base::fail(base::Code::kBadData, "is not JSON", path.string() + ":+" + std::to_string(error.byte));
   }

@@ -93,23 +93,22 @@ base::Result<void> write_manifest(const std::filesystem::path& run, const Manife
 }
 
 base::Result<Manifest> read_manifest(const std::filesystem::path& run) {
-  auto json = read_json(run / kManifestFile, kManifestSchema);
-  if (!json) return base::fail(std::move(json));
+  auto json = TRY(read_json(run / kManifestFile, kManifestSchema));
   try {
     Manifest manifest;
-    manifest.id = json->at("id").get<std::string>();
-    manifest.tool = json->value("tool", "");
-    manifest.argv = json->value("argv", std::vector<std::string>{});
-    manifest.arguments = json->value("arguments", std::vector<std::string>{});
-    manifest.cwd = json->value("cwd", "");
-    manifest.start_unix_ns = json->at("start_unix_ns").get<std::int64_t>();
-    if (const auto end = json->find("end_unix_ns"); end != json->end() && end->is_number())
+    manifest.id = json.at("id").get<std::string>();
+    manifest.tool = json.value("tool", "");
+    manifest.argv = json.value("argv", std::vector<std::string>{});
+    manifest.arguments = json.value("arguments", std::vector<std::string>{});
+    manifest.cwd = json.value("cwd", "");
+    manifest.start_unix_ns = json.at("start_unix_ns").get<std::int64_t>();
+    if (const auto end = json.find("end_unix_ns"); end != json.end() && end->is_number())
       manifest.end_unix_ns = end->get<std::int64_t>();
-    if (const auto exit = json->find("exit"); exit != json->end() && exit->is_object()) {
+    if (const auto exit = json.find("exit"); exit != json.end() && exit->is_object()) {
       if (exit->contains("code")) manifest.exit_code = exit->at("code").get<int>();
       if (exit->contains("signal")) manifest.signal = exit->at("signal").get<int>();
     }
-    if (const auto files = json->find("files"); files != json->end()) {
+    if (const auto files = json.find("files"); files != json.end()) {
       for (const auto& [path, proof] : files->items()) {
         if (!lies_in_run(path))
           return base::fail(base::Code::kBadData, "names a file outside the run: " + base::printable(path),
@@ -125,35 +124,33 @@ base::Result<Manifest> read_manifest(const std::filesystem::path& run) {
 }
 
 base::Result<std::map<std::string, FileProof>> prove_files(const std::filesystem::path& run) {
-  auto files = files_of(run);
-  if (!files) return base::fail(std::move(files));
-  std::erase_if(*files, [&run](const std::filesystem::path& file) { return is_being_written(run / file); });
-  std::vector<base::Result<std::string>> hashes(files->size());
+  auto files = TRY(files_of(run));
+  std::erase_if(files, [&run](const std::filesystem::path& file) { return is_being_written(run / file); });
+  std::vector<base::Result<std::string>> hashes(files.size());
   // A capture has a few large files, and the user waits.
-  const auto hash = [&](std::size_t i) { hashes[i] = base::sha256_file(run / (*files)[i]); };
+  const auto hash = [&](std::size_t i) { hashes[i] = base::sha256_file(run / files[i]); };
   try {
-    base::parallel_for(files->size(), 0, hash);
+    base::parallel_for(files.size(), 0, hash);
   } catch (const std::bad_alloc&) {  // a thread brings a heap of its own
-    for (std::size_t i = 0; i < files->size(); ++i) hash(i);
+    for (std::size_t i = 0; i < files.size(); ++i) hash(i);
   }
   std::map<std::string, FileProof> proofs;
-  for (std::size_t i = 0; i < files->size(); ++i) {
+  for (std::size_t i = 0; i < files.size(); ++i) {
     if (!hashes[i]) return base::fail(std::move(hashes[i]));
     std::error_code error;
-    proofs[(*files)[i].string()] = {std::filesystem::file_size(run / (*files)[i], error), std::move(*hashes[i])};
+    proofs[files[i].string()] = {std::filesystem::file_size(run / files[i], error), std::move(*hashes[i])};
   }
   return proofs;
 }
 
 base::Result<std::vector<Difference>> verify(const std::filesystem::path& run) {
-  auto manifest = read_manifest(run);
-  if (!manifest) return base::fail(std::move(manifest));
-  if (manifest->end_unix_ns == 0) {
+  auto manifest = TRY(read_manifest(run));
+  if (manifest.end_unix_ns == 0) {
     return base::fail(base::Code::kBadData, "the run was never finished, so there are no hashes to compare with",
                       run.string(), "Read what is there: rangescope report " + base::shell_quote(run.string()));
   }
   std::vector<Difference> differences;
-  for (const auto& [path, proof] : manifest->files) {
+  for (const auto& [path, proof] : manifest.files) {
     std::error_code error;
     const auto size = std::filesystem::file_size(run / path, error);
     if (error) {
@@ -161,15 +158,14 @@ base::Result<std::vector<Difference>> verify(const std::filesystem::path& run) {
     } else if (size != proof.bytes) {
       differences.push_back({path, base::counted(size, "byte") + " instead of " + std::to_string(proof.bytes)});
     } else {
-      auto hash = base::sha256_file(run / path);
-      if (!hash) return base::fail(std::move(hash));
-      if (*hash != proof.sha256) differences.push_back({path, "changed"});
+      auto hash = TRY(base::sha256_file(run / path));
+      if (hash != proof.sha256) differences.push_back({path, "changed"});
     }
   }
   const auto files = files_of(run);
   for (const auto& file : files ? *files : std::vector<std::filesystem::path>{}) {
     const std::string name = base::printable(file.string());
-    if (!manifest->files.contains(name) && !name.starts_with("report."))
+    if (!manifest.files.contains(name) && !name.starts_with("report."))
       differences.push_back({name, is_being_written(run / file) ? "still being written" : "not in the manifest"});
   }
   return differences;

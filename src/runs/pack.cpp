@@ -46,7 +46,7 @@ class TarWriter {
     return check(::archive_write_data(tar_.get(), bytes, size) == static_cast<la_ssize_t>(size), {});
   }
   base::Result<void> end() {
-    if (auto closed = check(::archive_write_close(tar_.get()) == ARCHIVE_OK, {}); !closed) return closed;
+    TRY(check(::archive_write_close(tar_.get()) == ARCHIVE_OK, {}));
     return frame_.write(nullptr, 0, true);
   }
 
@@ -86,12 +86,11 @@ base::Result<Packed> pack_run(const fs::path& run, const fs::path& archive, bool
     if (!it->is_symlink()) paths.push_back(it->path());
   if (error) return base::fail(Code::kIo, "cannot list the run: " + error.message(), run.string());
   std::sort(paths.begin(), paths.end());
-  auto file_out = base::Replacement::begin(archive);
-  if (!file_out) return base::fail(std::move(file_out));
+  auto file_out = TRY(base::Replacement::begin(archive));
   Packed packed;
   packed.path = archive;
   const auto write = [&]() -> base::Result<void> {
-    TarWriter writer(*file_out);
+    TarWriter writer(file_out);
     std::vector<char> buffer(1 << 16);
     for (const fs::path& path : paths) {
       const bool folder = fs::is_directory(path, error);
@@ -99,7 +98,7 @@ base::Result<Packed> pack_run(const fs::path& run, const fs::path& archive, bool
       if (!folder && !with_reports && is_nsys_report(path)) continue;
       const std::string name = root + "/" + path.lexically_relative(run).generic_string() + (folder ? "/" : "");
       const std::uint64_t size = folder ? 0 : fs::file_size(path, error);
-      if (auto ok = writer.begin(name, folder, size); !ok) return ok;
+      TRY(writer.begin(name, folder, size));
       if (folder) continue;
       std::ifstream file(path, std::ios::binary);
       if (!file) return base::fail(Code::kIo, "cannot read", path.string());
@@ -109,7 +108,7 @@ base::Result<Packed> pack_run(const fs::path& run, const fs::path& archive, bool
         if (file.gcount() != part)
           return base::fail(Code::kIo, "the file changed while it was packed", path.string(),
                             "Pack the run when nothing writes into it.");
-        if (auto ok = writer.write(buffer.data(), static_cast<std::size_t>(part)); !ok) return ok;
+        TRY(writer.write(buffer.data(), static_cast<std::size_t>(part)));
         left -= static_cast<std::uint64_t>(part);
       }
       ++packed.files;
@@ -117,21 +116,19 @@ base::Result<Packed> pack_run(const fs::path& run, const fs::path& archive, bool
     }
     return writer.end();
   };
-  if (auto ok = write(); !ok) return base::fail(std::move(ok));
-  if (auto ok = file_out->commit(); !ok) return base::fail(std::move(ok));
+  TRY(write());
+  TRY(file_out.commit());
   packed.packed_bytes = fs::file_size(archive, error);
   return packed;
 }
 
 base::Result<void> replace_run(const std::filesystem::path& run, const std::filesystem::path& archive) {
   const base::TemporaryFolder again("rangescope-pack");
-  const auto whole = unpack_run(archive, again.path(), UnpackLimits{});
-  if (!whole) return tl::make_unexpected(whole.error());
-  const auto differences = verify(whole->path);
-  if (!differences) return tl::make_unexpected(differences.error());
-  if (differences->empty()) return remove_run(run);
+  const auto whole = TRY(unpack_run(archive, again.path(), UnpackLimits{}));
+  const auto differences = TRY(verify(whole.path));
+  if (differences.empty()) return remove_run(run);
   return base::fail(base::Code::kBadData,
-                    differences->front().path + " is not as it was written (" + differences->front().what + ")",
+                    differences.front().path + " is not as it was written (" + differences.front().what + ")",
                     run.string(), "The run was packed and stays; see `rangescope runs verify`");
 }
 

@@ -221,11 +221,10 @@ base::Result<void> write_provenance(const std::filesystem::path& run, const Prov
 }
 
 base::Result<Provenance> read_provenance(const std::filesystem::path& run) {
-  auto json = read_json(run / kEnvFile, kEnvSchema);
-  if (!json) return base::fail(std::move(json));
+  auto json = TRY(read_json(run / kEnvFile, kEnvSchema));
   try {
-    return Provenance{json->value("facts", std::map<std::string, std::string>{}),
-                      json->value("variables", std::map<std::string, std::string>{})};
+    return Provenance{json.value("facts", std::map<std::string, std::string>{}),
+                      json.value("variables", std::map<std::string, std::string>{})};
   } catch (const nlohmann::json::exception& error) {
     return base::fail(base::Code::kBadData, std::string("is not a provenance: ") + error.what(),
                       (run / kEnvFile).string());

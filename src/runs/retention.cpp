@@ -52,9 +52,8 @@ base::Result<void> remove_run(const std::filesystem::path& run) {
                       "Its manifest.json must name this folder, and it must belong to you.");
   if (is_held(run).value_or(false))
     return base::fail(base::Code::kUsage, "is still running and will not be deleted", run.string());
-  auto parent = Folder::open(std::filesystem::canonical(whole.parent_path(), error));
-  if (!parent) return base::fail(std::move(parent));
-  return parent->remove(whole.filename().string());
+  auto parent = TRY(Folder::open(std::filesystem::canonical(whole.parent_path(), error)));
+  return parent.remove(whole.filename().string());
 }
 
 base::Result<std::chrono::seconds> parse_age(std::string_view text) {

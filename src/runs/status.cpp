@@ -99,16 +99,15 @@ base::Result<void> write_done(const std::filesystem::path& run, const Status& st
 }
 
 base::Result<Status> read_status(const std::filesystem::path& run) {
-  auto json = read_json(run / kStatusFile, kStatusSchema);
-  if (!json) return base::fail(std::move(json));
+  auto json = TRY(read_json(run / kStatusFile, kStatusSchema));
   try {
     Status status;
-    if (json->at("state").get<std::string>() == "running") {
-      const auto pid = json->value("pid", std::int64_t{0});
+    if (json.at("state").get<std::string>() == "running") {
+      const auto pid = json.value("pid", std::int64_t{0});
       const auto held = is_held(run);
       const bool alive = held ? *held
-                              : json->value("boot", "") == boot_id() && pid > 0 && start_time(pid) != 0 &&
-                                    start_time(pid) == json->value("started", std::uint64_t{0});
+                              : json.value("boot", "") == boot_id() && pid > 0 && start_time(pid) != 0 &&
+                                    start_time(pid) == json.value("started", std::uint64_t{0});
       status.state = alive ? State::kRunning : State::kInterrupted;
       if (!alive) {
         status.outcome = "interrupted";
@@ -117,17 +116,17 @@ base::Result<Status> read_status(const std::filesystem::path& run) {
       return status;
     }
     status.state = State::kDone;
-    status.exit_code = json->value("exit_code", 0);
-    status.outcome = json->value("outcome", "");
-    status.message = json->value("message", "");
-    status.program = json->value("program", "");
-    if (const auto losses = json->find("losses"); losses != json->end()) {
+    status.exit_code = json.value("exit_code", 0);
+    status.outcome = json.value("outcome", "");
+    status.message = json.value("message", "");
+    status.program = json.value("program", "");
+    if (const auto losses = json.find("losses"); losses != json.end()) {
       for (const auto& loss : *losses) {
         status.losses.push_back(model::Loss::read(loss.at("kind").get<std::string>(), loss.value("severity", "warning"),
                                                   loss.value("count", std::uint64_t{0}), loss.value("detail", "")));
       }
     }
-    if (const auto findings = json->find("findings"); findings != json->end())
+    if (const auto findings = json.find("findings"); findings != json.end())
       for (const auto& finding : *findings) status.findings.push_back(finding_from(finding));
     return status;
   } catch (const nlohmann::json::exception& error) {

@@ -106,9 +106,8 @@ StoreAddress split_address(const std::string& written) {
 }
 
 base::Result<Store> Store::open(const std::string& url) {
-  auto database = base::Postgres::connect(url);
-  if (!database) return base::fail(std::move(database));
-  return Store(std::move(*database));
+  auto database = TRY(base::Postgres::connect(url));
+  return Store(std::move(database));
 }
 
 /// Who owns the schema or a table in it can make whoever uses it run a trigger: that must be this user, a role of its,
@@ -124,19 +123,16 @@ where me.rolname = current_user and o.oid <> me.oid and not o.rolsuper
 limit 1)";
 
 base::Result<int> Store::version() const {
-  const auto there = database_.row("select to_regclass('rangescope.migrations') is not null", {}, 1);
-  if (!there) return tl::make_unexpected(there.error());
-  const auto strangers = database_.query(kStranger, {}, 1);
-  if (!strangers) return tl::make_unexpected(strangers.error());
-  if (!strangers->empty())
+  const auto there = TRY(database_.row("select to_regclass('rangescope.migrations') is not null", {}, 1));
+  const auto strangers = TRY(database_.query(kStranger, {}, 1));
+  if (!strangers.empty())
     return base::fail(base::Code::kPermission,
-                      "its schema 'rangescope' belongs to the role " +
-                          base::printable(or_empty(strangers->front()[0])) + ", which could run code with your rights",
+                      "its schema 'rangescope' belongs to the role " + base::printable(or_empty(strangers.front()[0])) +
+                          ", which could run code with your rights",
                       name(), "Connect as that role, or give the schema and its tables to the database's owner");
-  if (there->front() != "t") return 0;
-  const auto version = database_.row("select coalesce(max(version), 0) from rangescope.migrations", {}, 1);
-  if (!version) return tl::make_unexpected(version.error());
-  const auto at = static_cast<int>(whole(version->front()));
+  if (there.front() != "t") return 0;
+  const auto version = TRY(database_.row("select coalesce(max(version), 0) from rangescope.migrations", {}, 1));
+  const auto at = static_cast<int>(whole(version.front()));
   if (at > static_cast<int>(kMigrations.size()))
     return base::fail(base::Code::kBadData,
                       "its schema has version " + std::to_string(at) + ", and this rangescope knows " +
@@ -146,28 +142,26 @@ base::Result<int> Store::version() const {
 }
 
 base::Result<void> Store::need_schema() const {
-  const auto at = version();
-  if (!at) return tl::make_unexpected(at.error());
-  if (*at == static_cast<int>(kMigrations.size())) return {};
+  const auto at = TRY(version());
+  if (at == static_cast<int>(kMigrations.size())) return {};
   return base::fail(base::Code::kNoInput,
-                    *at == 0 ? "the database holds no runs" : "its schema is of an older rangescope", name(),
+                    at == 0 ? "the database holds no runs" : "its schema is of an older rangescope", name(),
                     "Push a run: rangescope runs push " + base::shell_quote(name()) + " RUN");
 }
 
 base::Result<void> Store::migrate() const {
-  const auto at = version();
-  if (!at) return tl::make_unexpected(at.error());
-  if (*at == static_cast<int>(kMigrations.size())) return {};
+  const auto at = TRY(version());
+  if (at == static_cast<int>(kMigrations.size())) return {};
   for (const char* sql : {kMigrationLock, "create schema if not exists rangescope",
                           "create table if not exists rangescope.migrations (version integer primary key, "
                           "applied timestamptz not null default now())"})
-    if (auto done = database_.query(sql); !done) return base::fail(std::move(done));
+    TRY(database_.query(sql));
   const auto now = version();  // somebody else may have been first
   if (!now) return tl::make_unexpected(now.error());
   for (auto next = static_cast<std::size_t>(*now); next < kMigrations.size(); ++next) {
-    if (auto done = database_.query(kMigrations[next]); !done) return base::fail(std::move(done));
-    auto noted = database_.query("insert into rangescope.migrations (version) values ($1)", {std::to_string(next + 1)});
-    if (!noted) return base::fail(std::move(noted));
+    TRY(database_.query(kMigrations[next]));
+    auto noted =
+        TRY(database_.query("insert into rangescope.migrations (version) values ($1)", {std::to_string(next + 1)}));
   }
   return {};
 }
@@ -181,7 +175,7 @@ base::Result<void> Store::insert(const std::string& name, const std::vector<mode
   const model::RunInfo& first = runs.front().run;
   const std::string command = base::shell_quote(base::redact_arguments(first.command));
   // The row of a push that is there already is locked until the end: two pushes of one run come one after the other.
-  auto pushed = database_.row(
+  auto pushed = TRY(database_.row(
       R"(insert into rangescope.pushes
            (key, name, machine, host, commit, dirty, began, pushed, tool, command, provenance)
          values ($1, $2, $3, $4, $5, $6::boolean, coalesce(to_timestamp($7::double precision), now()), now(), $8, $9,
@@ -194,17 +188,15 @@ base::Result<void> Store::insert(const std::string& name, const std::vector<mode
        fact(first, "git.commit"), fact(first, "git.dirty"),
        first.start_unix_ns > 0 ? Value(std::to_string(static_cast<double>(first.start_unix_ns) / 1e9)) : Value(),
        or_null(first.tool), or_null(base::printable(command)), dumped(first.environment)},
-      1);
-  if (!pushed) return base::fail(std::move(pushed));
-  const std::string push = or_empty(pushed->front());
-  if (auto gone = database_.query("delete from rangescope.runs where push = $1", {push}); !gone)
-    return base::fail(std::move(gone));
+      1));
+  const std::string push = or_empty(pushed.front());
+  TRY(database_.query("delete from rangescope.runs where push = $1", {push}));
   for (std::size_t i = 0; i < runs.size(); ++i) {
     Json json = Json::parse(digest_text(runs[i], 64));
     json["run"]["command"] = base::redact_arguments(json["run"].value("command", std::vector<std::string>{}));
     if (!runs[i].judged) json["verdict"] = Json::array();
     without_nul(json);
-    auto run = database_.row(
+    auto run = TRY(database_.row(
         R"(insert into rangescope.runs (push, ordinal, run, devices, partial_gpu, losses, judged)
            select $1, $2, d->'run', d->'devices', (d->>'partial_gpu')::boolean, d->'losses', $4::boolean
            from (select $3::jsonb d) t returning id)",
@@ -214,9 +206,8 @@ base::Result<void> Store::insert(const std::string& name, const std::vector<mode
                  {"partial_gpu", json["partial_gpu"]},
                  {"losses", json["losses"]}}),
          runs[i].judged ? "true" : "false"},
-        1);
-    if (!run) return base::fail(std::move(run));
-    const std::string id = or_empty(run->front());
+        1));
+    const std::string id = or_empty(run.front());
     const std::pair<const char*, const char*> parts[] = {{"regions", R"(insert into rangescope.regions
            select $1, n, array(select jsonb_array_elements_text(r->'path')), r->>'domain', r->>'kind',
                   (r->>'occurrences')::bigint, r->'values', r - '{path,domain,kind,occurrences,values}'::text[]
@@ -228,8 +219,7 @@ base::Result<void> Store::insert(const std::string& name, const std::vector<mode
            select $1, n, v->>'kind', v->>'severity', v->>'path', v->>'text', (v->>'saves_ns')::double precision,
                   (v->>'saves_share')::double precision, v->>'next'
            from jsonb_array_elements($2::jsonb) with ordinality t(v, n))"}};
-    for (const auto& [part, sql] : parts)
-      if (auto done = database_.query(sql, {id, dumped(json[part])}); !done) return base::fail(std::move(done));
+    for (const auto& [part, sql] : parts) TRY(database_.query(sql, {id, dumped(json[part])}));
   }
   return {};
 }
@@ -238,10 +228,8 @@ template <class Answer>
 base::Result<Answer> Store::read(const std::function<base::Result<Answer>()>& work) const {
   std::optional<Answer> answer;
   auto done = database_.transaction([&]() -> base::Result<void> {
-    if (auto ready = need_schema(); !ready) return ready;
-    auto made = work();
-    if (!made) return base::fail(std::move(made));
-    answer = std::move(*made);
+    TRY(need_schema());
+    answer = TRY(work());
     return {};
   });
   if (!done) return base::fail(std::move(done));
@@ -259,7 +247,7 @@ base::Result<History> Store::history(const std::string& region, const std::strin
 }
 
 base::Result<std::vector<Stored>> Store::list_now(std::size_t most) const {
-  const auto rows = database_.query(
+  const auto rows = TRY(database_.query(
       R"(select p.name, p.machine, p.host, p.commit, p.command, p.dirty, (extract(epoch from p.began) * 1e9)::bigint,
                 (extract(epoch from p.pushed) * 1e9)::bigint,
                 (select count(*) from rangescope.runs r where r.push = p.id),
@@ -268,10 +256,9 @@ base::Result<std::vector<Stored>> Store::list_now(std::size_t most) const {
                 (select v.kind || case when v.path = '' then '' else ' ' || v.path end from rangescope.verdicts v
                  join rangescope.runs r on r.id = v.run where r.push = p.id order by r.ordinal, v.ordinal limit 1)
          from (select * from rangescope.pushes order by began desc, id desc limit $1) p order by p.began, p.id)",
-      {std::to_string(most)}, 11);
-  if (!rows) return tl::make_unexpected(rows.error());
+      {std::to_string(most)}, 11));
   std::vector<Stored> out;
-  for (const auto& row : *rows)
+  for (const auto& row : rows)
     out.push_back({or_empty(row[0]), or_empty(row[1]), or_empty(row[2]), or_empty(row[3]), or_empty(row[4]),
                    or_empty(row[10]), row[5] ? std::optional(*row[5] == "t") : std::nullopt, whole(row[6]),
                    whole(row[7]), whole(row[8]), whole(row[9])});
@@ -305,13 +292,11 @@ base::Result<model::Side> Store::load_now(const std::string& push, const std::ve
         "See what there is: rangescope runs list --from " + base::shell_quote(name()));
   }
   model::Side side{name() + "#" + or_empty(found->front()[1]), {}};
-  const auto rows = database_.query(kLoadPush, {found->front()[0]}, 1);
-  if (!rows) return tl::make_unexpected(rows.error());
-  if (rows->empty()) return base::fail(base::Code::kBadData, "the push holds no run", side.label, "Push it again");
-  for (const auto& row : *rows) {
-    auto run = read_digest(or_empty(row[0]), side.label);
-    if (!run) return base::fail(std::move(run));
-    side.runs.push_back(std::move(*run));
+  const auto rows = TRY(database_.query(kLoadPush, {found->front()[0]}, 1));
+  if (rows.empty()) return base::fail(base::Code::kBadData, "the push holds no run", side.label, "Push it again");
+  for (const auto& row : rows) {
+    auto run = TRY(read_digest(or_empty(row[0]), side.label));
+    side.runs.push_back(std::move(run));
   }
   return side;
 }
@@ -320,16 +305,15 @@ base::Result<History> Store::history_now(const std::string& region, const std::s
   const auto parts = base::split(region, '>');
   std::string last(base::trim(parts.back()));
   if (const auto at = last.rfind('@'); parts.size() == 1 && at != std::string::npos) last.erase(0, at + 1);
-  const auto paths = database_.query(
+  const auto paths = TRY(database_.query(
       R"(select distinct domain, to_jsonb(path)::text from rangescope.regions
          where path[array_length(path, 1)] = $1 order by 1, 2 limit 1000)",
-      {last}, 2);
-  if (!paths) return tl::make_unexpected(paths.error());
+      {last}, 2));
   struct Place {
     std::string text, domain, path;
   };
   std::vector<Place> exact, ending;
-  for (const auto& row : *paths) {
+  for (const auto& row : paths) {
     const Json json = Json::parse(or_empty(row[1]), nullptr, false);
     std::vector<std::string> path;
     if (json.is_array())
@@ -357,17 +341,16 @@ base::Result<History> Store::history_now(const std::string& region, const std::s
   }
   const model::Measure* measure = model::find_measure(tag);
   const bool per_occurrence = measure != nullptr && model::adds_up(*measure);
-  const auto rows = database_.query(
+  const auto rows = TRY(database_.query(
       R"(select p.id, p.name, p.machine, p.commit, p.dirty, (extract(epoch from p.began) * 1e9)::bigint,
                 (g."values"->>$3)::double precision / case when $4::boolean then nullif(g.occurrences, 0) else 1 end
          from rangescope.pushes p join rangescope.runs r on r.push = p.id join rangescope.regions g on g.run = r.id
          where g.domain = $1 and g.path = array(select jsonb_array_elements_text($2::jsonb)) and g."values" ? $3
          order by p.began, p.id, 7)",
-      {places.front().domain, places.front().path, tag, per_occurrence ? "true" : "false"}, 7);
-  if (!rows) return tl::make_unexpected(rows.error());
+      {places.front().domain, places.front().path, tag, per_occurrence ? "true" : "false"}, 7));
   History out{places.front().text, {}};
   std::string before;
-  for (const auto& row : *rows) {
+  for (const auto& row : rows) {
     const auto value = row[6] ? base::to_double(*row[6]) : std::nullopt;
     if (!value) continue;
     if (out.points.empty() || row[0] != before)

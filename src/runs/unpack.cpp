@@ -157,9 +157,8 @@ class Unpacker {
 
   base::Result<void> members(ArchiveReader& reader) {
     for (std::uint64_t count = 0;; ++count) {
-      const auto member = reader.next();
-      if (!member) return tl::make_unexpected(member.error());
-      archive_entry* const entry = *member;
+      const auto member = TRY(reader.next());
+      archive_entry* const entry = member;
       if (entry == nullptr) return reader.finish();
       const char* path = ::archive_entry_pathname(entry);
       const std::string name = path != nullptr ? path : "";
@@ -176,8 +175,8 @@ class Unpacker {
             fmt::format("it unpacks to more than {} in {}", base::format_bytes(static_cast<double>(limits_.bytes)),
                         base::counted(limits_.members, "file")),
             archive_.string(), "Say --no-limit if you trust it and have the space.");
-      if (auto ok = begin(parts->front()); !ok) return ok;
-      if (auto ok = one(reader, *parts, folder ? std::nullopt : std::optional(size)); !ok) return ok;
+      TRY(begin(parts->front()));
+      TRY(one(reader, *parts, folder ? std::nullopt : std::optional(size)));
     }
   }
 
@@ -189,10 +188,9 @@ class Unpacker {
     if (fs::exists(fs::symlink_status(packed_.path, error)))
       return base::fail(Code::kUsage, "the run is there already", packed_.path.string(),
                         "Remove it, or unpack into another folder with --runs.");
-    auto made = root_.make_new("." + name + ".unpacking-");
-    if (!made) return base::fail(std::move(made));
-    hidden_ = made->path().filename().string();
-    top_ = std::move(*made);
+    auto made = TRY(root_.make_new("." + name + ".unpacking-"));
+    hidden_ = made.path().filename().string();
+    top_ = std::move(made);
     name_ = name;
     return {};
   }
@@ -223,7 +221,7 @@ class Unpacker {
   base::Result<void> fill(ArchiveReader& reader, int file, std::uint64_t size) {
     for (std::uint64_t left = size; left > 0;) {
       const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(left, buffer_.size()));
-      if (auto ok = reader.read(buffer_.data(), part); !ok) return ok;
+      TRY(reader.read(buffer_.data(), part));
       for (std::size_t written = 0; written < part;) {
         const ssize_t n = ::write(file, buffer_.data() + written, part - written);
         if (n < 0 && errno == EINTR) continue;
@@ -257,9 +255,8 @@ base::Result<Packed> unpack_run(const fs::path& archive, const fs::path& root, s
   if (!file) return base::fail(base::Result<base::Mapping>(tl::make_unexpected(file.error())));
   std::error_code error;
   fs::create_directories(root, error);
-  auto folder = Folder::open(fs::weakly_canonical(root, error));
-  if (!folder) return base::fail(std::move(folder));
-  return Unpacker(archive, std::move(*folder), limits.value_or(unpack_limits(file->text().size()))).run(file->text());
+  auto folder = TRY(Folder::open(fs::weakly_canonical(root, error)));
+  return Unpacker(archive, std::move(folder), limits.value_or(unpack_limits(file->text().size()))).run(file->text());
 }
 
 }  // namespace rangescope::runs

@@ -69,9 +69,8 @@ std::string runs_json(std::span<const std::filesystem::path> folders) {
 }
 
 base::Result<std::string> run_json(const std::filesystem::path& run) {
-  const auto manifest = runs::read_manifest(run);
-  if (!manifest) return tl::make_unexpected(manifest.error());
-  return base::printable_json(as_json(run, *manifest).dump(2)) + "\n";
+  const auto manifest = TRY(runs::read_manifest(run));
+  return base::printable_json(as_json(run, manifest).dump(2)) + "\n";
 }
 
 std::string stages_json(std::span<const runs::StageCount> counts) {
@@ -111,18 +110,17 @@ std::string runs_table(std::span<const std::filesystem::path> folders, std::size
 }
 
 base::Result<std::string> run_page(const std::filesystem::path& run) {
-  const auto manifest = runs::read_manifest(run);
-  if (!manifest) return tl::make_unexpected(manifest.error());
+  const auto manifest = TRY(runs::read_manifest(run));
   std::string page;
   const auto field = [&](std::string_view name, const std::string& value) {
     if (!value.empty()) page += fmt::format("{:<12}{}\n", name, base::printable(value));
   };
   field("run", run.string());
-  field("command", command_of(*manifest));
-  field("cwd", manifest->cwd);
-  field("tool", manifest->tool);
-  field("began", runs::utc_text(manifest->start_unix_ns));
-  if (manifest->end_unix_ns > 0) field("ended", runs::utc_text(manifest->end_unix_ns));
+  field("command", command_of(manifest));
+  field("cwd", manifest.cwd);
+  field("tool", manifest.tool);
+  field("began", runs::utc_text(manifest.start_unix_ns));
+  if (manifest.end_unix_ns > 0) field("ended", runs::utc_text(manifest.end_unix_ns));
   field("size", base::format_bytes(static_cast<double>(runs::size_of(run))));
   if (const auto status = runs::read_status(run)) {
     field("state", std::string(runs::state_name(status->state)));
@@ -143,7 +141,7 @@ base::Result<std::string> run_page(const std::filesystem::path& run) {
   if (const auto imports = runs::read_imports(run))
     for (const runs::Import& import : *imports)
       field("from", fmt::format("{}, {} {}: {}", import.file, import.tool, import.version, import.from));
-  for (const auto& [path, proof] : manifest->files)
+  for (const auto& [path, proof] : manifest.files)
     field("file", fmt::format("{} ({})", path, base::format_bytes(static_cast<double>(proof.bytes))));
   return page;
 }

@@ -100,8 +100,8 @@ std::string fma_kernel(const std::string& type) {
 class Card {
  public:
   [[nodiscard]] Result<void> open(int ordinal, Calibration& out) {
-    if (auto loaded = cuda_.load(); !loaded) return loaded;
-    if (auto good = check(cuda_.cuInit(0), "cuInit"); !good) return good;
+    TRY(cuda_.load());
+    TRY(check(cuda_.cuInit(0), "cuInit"));
     if (cuda_.cuDeviceGet(&device_, ordinal) != 0)
       return base::fail(Code::kNoInput, fmt::format("there is no GPU {}", ordinal), "--device",
                         "List them: nvidia-smi -L");
@@ -122,15 +122,15 @@ class Card {
           std::pair{cuda_.cuMemAlloc(&to_, kCopied), "cuMemAlloc"},
           std::pair{cuda_.cuEventCreate(&begin_, 0), "cuEventCreate"},
           std::pair{cuda_.cuEventCreate(&end_, 0), "cuEventCreate"}}) {
-      if (auto good = check(result, call); !good) return good;
+      TRY(check(result, call));
     }
     for (const char* kernel : {"fill", "copy", "fma_f32", "fma_f64"}) {
-      if (auto good = check(cuda_.cuModuleGetFunction(&functions_[kernel], module, kernel), kernel); !good) return good;
+      TRY(check(cuda_.cuModuleGetFunction(&functions_[kernel], module, kernel), kernel));
     }
     std::uint64_t words = kCopied / 4;
     for (std::uint64_t* buffer : {&from_, &to_}) {
       void* arguments[] = {buffer, &words};
-      if (auto good = check(launch("fill", arguments), "fill"); !good) return good;
+      TRY(check(launch("fill", arguments), "fill"));
     }
     return check(cuda_.cuCtxSynchronize(), "fill");
   }
@@ -146,9 +146,9 @@ class Card {
     double seconds = 0;
     for (int i = 0; i <= kTimings; ++i) {  // the first one warms up
       cuda_.cuEventRecord(begin_, nullptr);
-      if (auto good = check(work(), what); !good) return base::fail(std::move(good));
+      TRY(check(work(), what));
       cuda_.cuEventRecord(end_, nullptr);
-      if (auto good = check(cuda_.cuEventSynchronize(end_), what); !good) return base::fail(std::move(good));
+      TRY(check(cuda_.cuEventSynchronize(end_), what));
       float ms = 0;
       cuda_.cuEventElapsedTime(&ms, begin_, end_);
       if (i > 0 && ms > 0 && (seconds == 0 || ms / 1e3 < seconds)) seconds = ms / 1e3;
@@ -177,7 +177,7 @@ class Card {
   [[nodiscard]] std::uint64_t to() const { return to_; }
   [[nodiscard]] Result<std::uint64_t> more(std::size_t bytes) {
     std::uint64_t memory = 0;
-    if (auto good = check(cuda_.cuMemAlloc(&memory, bytes), "cuMemAlloc"); !good) return base::fail(std::move(good));
+    TRY(check(cuda_.cuMemAlloc(&memory, bytes), "cuMemAlloc"));
     return memory;
   }
   void release(std::uint64_t memory) { cuda_.cuMemFree(memory); }
@@ -269,14 +269,10 @@ std::string calibration_kernels() {
 Result<Calibration> calibrate(int ordinal) {
   Calibration out;
   Card card;
-  if (auto opened = card.open(ordinal, out); !opened) return base::fail(std::move(opened));
-  auto bandwidth = card.copy();
-  if (!bandwidth) return base::fail(std::move(bandwidth));
-  out.memory_bytes_per_s = *bandwidth;
+  TRY(card.open(ordinal, out));
+  out.memory_bytes_per_s = TRY(card.copy());
   for (const auto& [kernel, key] : {std::pair{"fma_f32", "fp32"}, std::pair{"fma_f64", "fp64"}}) {
-    auto rate = card.fma(kernel);
-    if (!rate) return base::fail(std::move(rate));
-    out.flop_per_s[key] = *rate;
+    out.flop_per_s[key] = TRY(card.fma(kernel));
   }
   measure_products(card, out);
   return out;

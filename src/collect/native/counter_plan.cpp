@@ -39,13 +39,13 @@ class Posix {
   explicit Posix(const std::string& pattern) : in_(pattern) {}
 
   Result<std::string> run() {
-    if (auto done = anchors(); !done) return base::fail(std::move(done));
+    TRY(anchors());
     while (at_ < in_.size()) {
       const char c = in_[at_];
       if (c == '\\') {
-        if (auto done = escape(); !done) return base::fail(std::move(done));
+        TRY(escape());
       } else if (c == '[') {
-        if (auto done = bracket(); !done) return base::fail(std::move(done));
+        TRY(bracket());
       } else if (c == '(' && in_.compare(at_, 2, "(?") == 0) {
         if (in_.compare(at_, 3, "(?:") != 0) return refuse("groups with (?", "Use plain groups: (a|b).");
         out_ += '(';
@@ -247,9 +247,8 @@ Result<std::string> line(std::string_view key, const RangeExpression& expression
   } else if (!parts.regex) {
     out += " =" + encoded(*parts.domain);
   } else {
-    auto domain = posix_regex(*parts.domain);
-    if (!domain) return domain;
-    out += " =" + encoded(*domain);
+    auto domain = TRY(posix_regex(*parts.domain));
+    out += " =" + encoded(domain);
   }
   for (const auto& element : parts.elements) {
     switch (element.kind) {
@@ -257,9 +256,8 @@ Result<std::string> line(std::string_view key, const RangeExpression& expression
       case RangeExpression::Element::Kind::kOne: out += " +"; break;
       case RangeExpression::Element::Kind::kName:
         if (parts.regex) {
-          auto name = posix_regex(element.text);
-          if (!name) return name;
-          out += " n" + encoded(*name);
+          auto name = TRY(posix_regex(element.text));
+          out += " n" + encoded(name);
         } else {
           out += " n" + encoded(element.text);
         }
@@ -318,9 +316,8 @@ Result<std::string> counter_plan(const CounterRequest& request) {
         if (++expressions > limits::kMaxExpressions)
           return base::fail(Code::kUsage, "more than " + std::to_string(limits::kMaxExpressions) + " range expressions",
                             std::string("--") + key, "Use a regular expression: regex:^layer[0-9]+$/");
-        auto written = line(key, expression);
-        if (!written) return written;
-        text += *written;
+        auto written = TRY(line(key, expression));
+        text += written;
       }
     }
   }
@@ -332,9 +329,8 @@ Result<std::string> counter_plan(const CounterRequest& request) {
                         "Use a regular expression: regex:^(gemm|softmax)");
     for (const model::KernelPattern& pattern : *patterns) {
       const auto name =
-          pattern.is_regex() ? posix_regex(pattern.text().substr(model::kRegexPrefix.size())) : pattern.text();
-      if (!name) return name;
-      text += std::string(key) + (pattern.is_regex() ? " r " : " x ") + encoded(*name) + "\n";
+          TRY(pattern.is_regex() ? posix_regex(pattern.text().substr(model::kRegexPrefix.size())) : pattern.text());
+      text += std::string(key) + (pattern.is_regex() ? " r " : " x ") + encoded(name) + "\n";
     }
   }
   return text;

@@ -74,7 +74,7 @@ base::Result<Plan> plan(const Options& options, const Request& request) {
       if (there && std::filesystem::path(*there).filename() == kLibraryName) plan.unset_env.emplace_back(hook.variable);
       continue;
     }
-    if (auto hooked = hook_up(hook, options, request, environment, plan); !hooked) return base::fail(std::move(hooked));
+    TRY(hook_up(hook, options, request, environment, plan));
   }
   const std::filesystem::path folder = request.run_dir / "native";
   plan.set_env[wire::kDir] = folder.string();

@@ -76,8 +76,7 @@ Result<std::vector<std::string>> Planner::metrics(const std::string& chip, Metri
   std::array<char, kWhy> why{};
   if (table_->metrics(chip.c_str(), kind, append, &names, why.data(), why.size()) != 0) {
     auto known = chips();
-    if (known)
-      if (auto found = check_chip(chip, *known); !found) return base::fail(std::move(found));
+    if (known) TRY(check_chip(chip, *known));
     return base::fail(Code::kToolMissing, why.data(), table_->library());
   }
   std::sort(names.begin(), names.end());
@@ -88,9 +87,8 @@ Result<std::vector<std::string>> Planner::metrics(const std::string& chip, Metri
 Result<std::vector<std::string>> Planner::all_metrics(const std::string& chip) const {
   std::vector<std::string> all;
   for (const MetricKind kind : {MetricKind::kCounter, MetricKind::kRatio, MetricKind::kThroughput}) {
-    auto some = metrics(chip, kind);
-    if (!some) return some;
-    all.insert(all.end(), some->begin(), some->end());
+    auto some = TRY(metrics(chip, kind));
+    all.insert(all.end(), some.begin(), some.end());
   }
   std::sort(all.begin(), all.end());
   return all;
@@ -159,10 +157,9 @@ base::Error Planner::unknown_metric(const std::string& chip, const std::string& 
 
 Result<CounterPlan> Planner::plan(const std::string& chip, std::span<const std::string> names,
                                   std::span<const model::MetricGroup> groups, bool skip_unknown) const {
-  const auto all = all_metrics(chip);
-  if (!all) return tl::make_unexpected(all.error());
+  const auto all = TRY(all_metrics(chip));
   const auto on_chip = [&](const std::string& metric) {
-    return std::binary_search(all->begin(), all->end(), base_name(metric));
+    return std::binary_search(all.begin(), all.end(), base_name(metric));
   };
 
   CounterPlan plan;
@@ -214,35 +211,32 @@ Result<CounterPlan> Planner::plan(const std::string& chip, std::span<const std::
     return base::fail(Code::kUsage,
                       plan.skipped.empty() ? "no metrics are asked for" : "no metric is left that " + chip + " has",
                       "--metrics", "Name groups or CUPTI metrics, separated by commas.");
-  if (auto done = configure(plan); !done) return base::fail(std::move(done));
+  TRY(configure(plan));
   return plan;
 }
 
 // First fit, in the order asked for: CUPTI counts NVLink, C2C and PCIe for the device, all else for the context, and
 // never both in one configuration (documentation of CUPTI 13.1, seen with 13.0).
 Result<void> Planner::configure(CounterPlan& plan) const {
-  auto all = passes(plan.chip, plan.metrics);
-  if (!all) return base::fail(std::move(all));
-  plan.configurations = {{plan.metrics, *all}};
-  if (*all == 0) {
+  auto all = TRY(passes(plan.chip, plan.metrics));
+  plan.configurations = {{plan.metrics, all}};
+  if (all == 0) {
     plan.configurations.clear();
     for (const std::string& metric : plan.metrics) {
       bool placed = false;
       for (Configuration& configuration : plan.configurations) {
         configuration.metrics.push_back(metric);
-        auto number = passes(plan.chip, configuration.metrics);
-        if (!number) return base::fail(std::move(number));
-        placed = *number > 0;
+        auto number = TRY(passes(plan.chip, configuration.metrics));
+        placed = number > 0;
         if (placed) {
-          configuration.passes = *number;
+          configuration.passes = number;
           break;
         }
         configuration.metrics.pop_back();
       }
       if (placed) continue;
-      auto alone = passes(plan.chip, {&metric, 1});
-      if (!alone) return base::fail(std::move(alone));
-      plan.configurations.push_back({{metric}, *alone});
+      auto alone = TRY(passes(plan.chip, {&metric, 1}));
+      plan.configurations.push_back({{metric}, alone});
     }
     plan.metrics.clear();
     for (const Configuration& one : plan.configurations)
@@ -265,15 +259,12 @@ Result<void> Planner::explain(CounterPlan& plan) const {
     });
     MetricCost cost;
     cost.metric = metric;
-    auto alone = passes(plan.chip, {&metric, 1});
-    if (!alone) return base::fail(std::move(alone));
-    cost.alone = *alone;
+    cost.alone = TRY(passes(plan.chip, {&metric, 1}));
     std::vector<std::string> others;
     std::copy_if(own->metrics.begin(), own->metrics.end(), std::back_inserter(others),
                  [&](const auto& m) { return m != metric; });
-    const auto without = others.empty() ? Result<std::size_t>(0) : passes(plan.chip, others);
-    if (!without) return tl::make_unexpected(without.error());
-    cost.saved = own->passes - std::min(own->passes, *without);
+    const auto without = TRY(others.empty() ? Result<std::size_t>(0) : passes(plan.chip, others));
+    cost.saved = own->passes - std::min(own->passes, without);
     // The neighbours that answer much the same question for less.
     static constexpr std::array<std::pair<const char*, const char*>, 4> kCheaper = {{
         {"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",

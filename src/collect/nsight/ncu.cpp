@@ -45,7 +45,7 @@ class Planner : ToolPlanner {
         mode_(mode_bit(options.replay_mode)) {}
 
   base::Result<Plan> run() {
-    if (auto program = has_program(); !program) return base::fail(std::move(program));
+    TRY(has_program());
     plan_.set_env["LC_ALL"] = "C";
     add({can_.path.string()});
     if (can_.has("--config-file")) add({"--config-file", "off"});
@@ -56,8 +56,8 @@ class Planner : ToolPlanner {
     if (can_.has("--print-units")) add({"--print-units", "base"});
     for (auto step : {&Planner::mode, &Planner::plain_options, &Planner::ranges, &Planner::content, &Planner::kernels,
                       &Planner::judge})
-      if (auto ok = (this->*step)(); !ok) return base::fail(std::move(ok));
-    if (auto ended = end_with_program(); !ended) return base::fail(std::move(ended));
+      TRY((this->*step)());
+    TRY(end_with_program());
     return std::move(plan_);
   }
 
@@ -100,15 +100,14 @@ class Planner : ToolPlanner {
       const auto* given = values(row.key);
       if (row.is(Option::kCode) || !given) continue;
       const bool yes = given->front() == "true";
-      const auto option = usable(row, row.is(Option::kYesNo) && yes ? "yes" : given->front());
-      if (!option) return tl::make_unexpected(option.error());
-      if (option->empty()) continue;
+      const auto option = TRY(usable(row, row.is(Option::kYesNo) && yes ? "yes" : given->front()));
+      if (option.empty()) continue;
       if (row.is(Option::kSwitch)) {
-        if (yes) add({*option});
+        if (yes) add({option});
       } else if (row.is(Option::kEach)) {
-        for (const std::string& item : *given) add({*option, item});
+        for (const std::string& item : *given) add({option, item});
       } else {
-        add({*option, row.is(Option::kYesNo) ? (yes ? "yes" : "no") : base::join(*given, ",")});
+        add({option, row.is(Option::kYesNo) ? (yes ? "yes" : "no") : base::join(*given, ",")});
       }
     }
     return {};
@@ -121,9 +120,7 @@ class Planner : ToolPlanner {
     shell.words.front() = command::literal("ncu");
     command::Explaining about;
     about.can = &can_;
-    auto line = command::parse_line(shell, &can_);
-    if (!line) return base::fail(std::move(line));
-    about.line = std::move(*line);
+    about.line = TRY(command::parse_line(shell, &can_));
     command::judge_plan(about);
     for (const model::Finding& finding : about.findings) {
       if (finding.verdict == model::Grade::kWarn)

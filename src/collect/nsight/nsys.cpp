@@ -16,15 +16,15 @@ class Planner : ToolPlanner {
       : ToolPlanner(can, options, request, "pipeline.nsys."), registered_(options.registered) {}
 
   base::Result<Plan> run() {
-    if (auto program = has_program(); !program) return base::fail(std::move(program));
+    TRY(has_program());
     plan_.argv = {can_.path.string(), "profile"};
     const std::filesystem::path base = report_base(request_);
     plan_.folders = {base.parent_path()};
     add("--output", base.string());
     add("--force-overwrite", "true");
     for (auto step : {&Planner::plain_options, &Planner::trace, &Planner::capture, &Planner::domains})
-      if (auto ok = (this->*step)(); !ok) return base::fail(std::move(ok));
-    if (auto ended = end_with_program(); !ended) return base::fail(std::move(ended));
+      TRY((this->*step)());
+    TRY(end_with_program());
     return std::move(plan_);
   }
 
@@ -37,26 +37,25 @@ class Planner : ToolPlanner {
   Done plain_options() {
     for (const Option& row : option_table("nsys")) {
       if (row.is(Option::kCode) || !values(row.key)) continue;
-      const auto option = option_name(row);
-      if (!option) return tl::make_unexpected(option.error());
-      if (option->empty()) continue;
+      const auto option = TRY(option_name(row));
+      if (option.empty()) continue;
       std::string text = value(row.key);
       // "cpu" was how 2020 spelled sampling of the process tree; newer ones say process-tree.
-      if (row.key == "sample" && text != "none" && !can_.takes(*option, text)) {
+      if (row.key == "sample" && text != "none" && !can_.takes(option, text)) {
         const std::string other = text == "cpu" ? "process-tree" : "cpu";
-        if (can_.takes(*option, other)) {
+        if (can_.takes(option, other)) {
           note("--sample=" + text + " is called " + other + " in " + me());
           text = other;
         }
       }
       const bool number = base::to_double(text).has_value();
       if (!row.is(Option::kYesNo) && !number && row.key != "gpu_metrics_device" && row.key != "gpu_metrics_set" &&
-          !can_.takes(*option, text)) {
+          !can_.takes(option, text)) {
         if (!asked(row.key)) continue;
-        return refuse(me() + " does not take " + *option + "=" + text, row.key,
-                      "It takes " + base::join(can_.options.at(*option), ", ") + ".");
+        return refuse(me() + " does not take " + option + "=" + text, row.key,
+                      "It takes " + base::join(can_.options.at(option), ", ") + ".");
       }
-      add(*option, text);
+      add(option, text);
     }
     return {};
   }
@@ -74,13 +73,12 @@ class Planner : ToolPlanner {
                           : base::did_you_mean(api, can_.options.at("--trace")));
     add("--trace", base::join(*wanted, ","));
     if (const std::string graph = value("cuda_graph_trace"); !graph.empty()) {
-      const auto option = option_name(*find_option("nsys", "--cuda-graph-trace"));
-      if (!option) return tl::make_unexpected(option.error());
+      const auto option = TRY(option_name(*find_option("nsys", "--cuda-graph-trace")));
       const std::string granularity = graph.substr(0, graph.find(':'));
       if (granularity != "graph" && granularity != "node")
         return refuse("'" + graph + "' is no granularity of CUDA graph tracing", "cuda_graph_trace",
                       "Write graph or node.");
-      if (!option->empty()) add(*option, graph);
+      if (!option.empty()) add(option, graph);
     }
     return {};
   }
@@ -116,8 +114,7 @@ class Planner : ToolPlanner {
                     "Add " + needs + " to pipeline.nsys.trace.");
     add("--capture-range", kind);
     if (kind == "nvtx") {
-      auto translated = capture_of(range, named);
-      if (!translated) return base::fail(std::move(translated));
+      auto translated = TRY(capture_of(range, named));
       if (is_placeholder(range))
         note("nvtx_capture '" + range +
              "' is the placeholder of nsys's help: nothing is recorded unless a range of the "
@@ -125,9 +122,9 @@ class Planner : ToolPlanner {
       if (named && range.ends_with("@*"))
         note("nvtx_capture '" + range + "' is nsys's own form: the range '" + range.substr(0, range.size() - 2) +
              "' of any domain");
-      else if (*translated != range)
-        note("nvtx_capture '" + range + "' is '" + *translated + "' to nsys: range first, domain second, no slash");
-      add("--nvtx-capture", *translated);
+      else if (translated != range)
+        note("nvtx_capture '" + range + "' is '" + translated + "' to nsys: range first, domain second, no slash");
+      add("--nvtx-capture", translated);
       if (registered_ != true) {
         plan_.set_env["NSYS_NVTX_PROFILER_REGISTER_ONLY"] = "0";
         if (can_.has("--env-var")) add("--env-var", "NSYS_NVTX_PROFILER_REGISTER_ONLY=0");
@@ -163,11 +160,10 @@ class Planner : ToolPlanner {
                     "Leave one of them out.");
     for (const auto& [key, list] : {std::pair{"nvtx_domain_include", include}, {"nvtx_domain_exclude", exclude}}) {
       if (!list) continue;
-      const auto option = option_name(*find_option("nsys", "--" + base::replace_all(key, "_", "-")));
-      if (!option) return tl::make_unexpected(option.error());
+      const auto option = TRY(option_name(*find_option("nsys", "--" + base::replace_all(key, "_", "-"))));
       std::vector<std::string> escaped;
       for (const std::string& domain : *list) escaped.push_back(escape_domain(domain));
-      if (!option->empty()) add(*option, base::join(escaped, ","));
+      if (!option.empty()) add(option, base::join(escaped, ","));
     }
     return {};
   }

@@ -51,18 +51,17 @@ void keep(const Abilities& abilities, const ToolSearch& search) {
 }  // namespace
 
 base::Result<Abilities> ask_tool(std::string_view tool, const fs::path& path) {
-  auto version = tool_run(path, {"--version"});
-  if (!version) return base::fail(std::move(version));
+  auto version = TRY(tool_run(path, {"--version"}));
   Abilities abilities;
   abilities.tool = tool;
   abilities.path = path;
-  for (const std::string_view line : base::split(version->out, '\n'))
+  for (const std::string_view line : base::split(version.out, '\n'))
     if (parse_version(line).year) abilities.version_text = base::trim(line);
   abilities.version = parse_version(abilities.version_text);
   if (abilities.version.year == 0) {
-    const std::string output = std::string(base::trim(version->err.empty() ? version->out : version->err));
+    const std::string output = std::string(base::trim(version.err.empty() ? version.out : version.err));
     return base::fail(base::Code::kToolMissing,
-                      std::string(tool) + " does not say its version (" + base::describe(*version) + ")" +
+                      std::string(tool) + " does not say its version (" + base::describe(version) + ")" +
                           (output.empty() ? "" : ": " + base::printable(output.substr(0, 300))),
                       path.string(),
                       output.find("shared libraries") != std::string::npos

@@ -196,9 +196,7 @@ base::Tone tone_of(const std::string& text, const Region* region) {
 base::Result<std::vector<ColumnView>> add_table(const Report& report, const Style& style, ScopeView scope, bool whole,
                                                 std::string_view sort, std::vector<Section>& sections) {
   RegionTable table;
-  auto chosen = columns(report, style);
-  if (!chosen) return base::fail(std::move(chosen));
-  table.columns = std::move(*chosen);
+  table.columns = TRY(columns(report, style));
   const bool timed = std::any_of(scope.rows.begin(), scope.rows.end(), [](const RowView& one) {
     return model::value_of(*one.region, "wall_ns.inclusive").has_value();
   });
@@ -272,23 +270,20 @@ std::optional<double> under_roof(const std::vector<model::RooflinePoint>& points
 
 base::Result<std::vector<Section>> region_sections(const Report& report, const Style& style,
                                                    std::vector<ColumnView>& explained) {
-  const auto sort = sort_tag(report, style);
-  if (!sort) return tl::make_unexpected(sort.error());
+  const auto sort = TRY(sort_tag(report, style));
   std::vector<Section> sections;
   const bool folded = !style.all && !report.rows.empty();
   const auto add = [&](ScopeView scope, bool whole) -> base::Result<void> {
-    auto columns = add_table(report, style, std::move(scope), whole, *sort, sections);
-    if (!columns) return base::fail(std::move(columns));
-    if (explained.empty()) explained = std::move(*columns);
+    auto columns = TRY(add_table(report, style, std::move(scope), whole, sort, sections));
+    if (explained.empty()) explained = std::move(columns);
     return {};
   };
-  if (folded)
-    if (auto done = add(folded_rows(report), true); !done) return base::fail(std::move(done));
+  if (folded) TRY(add(folded_rows(report), true));
   for (ScopeView& scope : all_scopes(report)) {
     // Each process only with --all; threads were asked for by --per-thread.
     const Region& first = *scope.rows.front().region;
     if (folded && !first.thread && !(style.per_rank && first.process)) continue;
-    if (auto done = add(std::move(scope), !first.process && !first.thread); !done) return base::fail(std::move(done));
+    TRY(add(std::move(scope), !first.process && !first.thread));
   }
   const auto tables = std::count_if(sections.begin(), sections.end(),
                                     [](const Section& one) { return one.title.starts_with("Regions"); });

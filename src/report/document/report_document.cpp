@@ -159,14 +159,13 @@ Grid family_grid(const model::Report& report) {
 base::Result<Document> report_document(const model::Report& report, const Style& style) {
   if (!style.cpu.empty()) return cpu_page(report, style);
   std::vector<ColumnView> explained;
-  auto tables = region_sections(report, style, explained);
-  if (!tables) return base::fail(std::move(tables));
+  auto tables = TRY(region_sections(report, style, explained));
   Document page;
   page.sections.push_back(head(report, "Region report"));
   page.sections.push_back(verdict_section(report, style));
   const auto beyond = [](const model::Region& region) { return region.wall.share > 1.0005; };
-  if (tables->empty()) page.begin("Regions").add({.text = "no ranges"});
-  for (Section& table : *tables) page.sections.push_back(std::move(table));
+  if (tables.empty()) page.begin("Regions").add({.text = "no ranges"});
+  for (Section& table : tables) page.sections.push_back(std::move(table));
   if (std::any_of(report.regions.begin(), report.regions.end(), beyond) && report.processes.size() > 1)
     page.sections.back().add({.text = "(share: of the run's " + base::format_ns(report.run.duration_ns) +
                                       "; threads and processes that run side by side exceed it)",

@@ -142,9 +142,8 @@ std::vector<std::string> value_names(const model::Report& report) {
 base::Result<std::vector<ColumnView>> columns(const model::Report& report, const Style& style) {
   std::vector<ColumnView> chosen;
   for (const std::string& name : style.columns) {
-    auto column = column_of(report, name, 0, "--columns");
-    if (!column) return base::fail(std::move(column));
-    chosen.push_back(std::move(*column));
+    auto column = TRY(column_of(report, name, 0, "--columns"));
+    chosen.push_back(std::move(column));
   }
   if (!chosen.empty()) return chosen;
   chosen.push_back({std::string(kShareTag), "share", "ratio", 11});
@@ -154,9 +153,8 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
       chosen.push_back(*column_of(report, tag, 11, ""));
   for (const Choice& choice : defaults) {
     if (style.flat && choice.tag == "wall_ns.exclusive") continue;
-    auto column = column_of(report, choice.tag, choice.importance, "--columns");
-    if (!column) return base::fail(std::move(column));
-    chosen.push_back(std::move(*column));
+    auto column = TRY(column_of(report, choice.tag, choice.importance, "--columns"));
+    chosen.push_back(std::move(column));
   }
   const auto any = [&](auto has) { return std::any_of(report.regions.begin(), report.regions.end(), has); };
   if (any([](const Region& region) { return region.ranks.has_value(); })) {
@@ -203,12 +201,11 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
 
 base::Result<std::string> sort_tag(const model::Report& report, const Style& style) {
   if (style.sort.empty()) return std::string();
-  auto column = column_of(report, style.sort, 0, "--sort");
-  if (!column) return base::fail(std::move(column));
-  if (column->tag == kBoundTag || column->tag == kSlowestTag)
-    return base::fail(base::Code::kUsage, "'" + column->tag + "' is a word, not a value", "--sort",
+  auto column = TRY(column_of(report, style.sort, 0, "--sort"));
+  if (column.tag == kBoundTag || column.tag == kSlowestTag)
+    return base::fail(base::Code::kUsage, "'" + column.tag + "' is a word, not a value", "--sort",
                       "Sort by wall or gpu.busy_ns");
-  return std::move(column->tag);
+  return std::move(column.tag);
 }
 
 std::vector<ScopeView> all_scopes(const model::Report& report) {
@@ -265,11 +262,10 @@ void choose_rows(ScopeView& scope, int depth, std::size_t top, std::string_view 
 }
 
 base::Result<std::vector<ScopeView>> scopes(const model::Report& report, const Style& style) {
-  const auto sort = sort_tag(report, style);
-  if (!sort) return tl::make_unexpected(sort.error());
+  const auto sort = TRY(sort_tag(report, style));
   std::vector<ScopeView> views = all_scopes(report);
   for (ScopeView& view : views)
-    choose_rows(view, style.depth, style.top, *sort, sort->empty() ? "wall_ns.inclusive" : *sort);
+    choose_rows(view, style.depth, style.top, sort, sort.empty() ? "wall_ns.inclusive" : sort);
   return views;
 }
 

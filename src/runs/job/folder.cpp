@@ -56,7 +56,7 @@ base::Result<void> say_job(const fs::path& folder, const Place& place, const std
   json["started_unix_ns"] =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   const fs::path mine = folder / fmt::format(".job-{}-{}.json", base::sanitize_component(host_name()), ::getpid());
-  if (auto written = runs::write_json(mine, json); !written) return written;
+  TRY(runs::write_json(mine, json));
   const bool linked =
       ::link(base::in_place(mine).c_str(), base::in_place(folder / "job.json").c_str()) == 0 || errno == EEXIST;
   if (!linked) {  // a file system without links: the last one wins, and all say the same
@@ -94,10 +94,9 @@ base::Result<fs::path> make_run_dir(const fs::path& root, const Place& place,
       continue;  // somebody else's, who could lead us elsewhere
     if (!held) return tl::make_unexpected(held.error());
     if (fs::exists(base::in_place(folder / "manifest.json"), error)) continue;  // a run of that name
-    if (auto said = say_job(folder, place, profiled); !said) return base::fail(std::move(said));
-    const auto json = runs::read_json(base::in_place(folder / "job.json"), kJobSchema);
-    if (!json) return tl::make_unexpected(json.error());
-    if (text(*json, "key") != base::printable(place.key)) continue;  // another start
+    TRY(say_job(folder, place, profiled));
+    const auto json = TRY(runs::read_json(base::in_place(folder / "job.json"), kJobSchema));
+    if (text(json, "key") != base::printable(place.key)) continue;  // another start
     const fs::path run = folder / (place.rank ? fmt::format("rank-{}", *place.rank)
                                               : fmt::format("rank-unknown-{}-{}", host_name(), ::getpid()));
     if (::mkdir(base::in_place(run).c_str(), 0700) != 0) {
@@ -107,7 +106,7 @@ base::Result<fs::path> make_run_dir(const fs::path& root, const Place& place,
     const runs::OrderedJson rank{{"schema", kRankSchema},       {"job", folder.filename().string()},
                                  {"rank", or_null(place.rank)}, {"local_rank", or_null(place.local_rank)},
                                  {"world_size", place.world},   {"host", base::printable(host_name())}};
-    if (auto written = runs::write_json(run / "rank.json", rank); !written) return base::fail(std::move(written));
+    TRY(runs::write_json(run / "rank.json", rank));
     return run;
   }
   return base::fail(base::Code::kIo, "no name is free for the job's folder", (root / name).string());
@@ -133,18 +132,17 @@ bool is_job(const fs::path& folder) {
 }
 
 base::Result<Job> read_job(const fs::path& folder) {
-  const auto json = runs::read_json(folder / "job.json", kJobSchema);
-  if (!json) return tl::make_unexpected(json.error());
+  const auto json = TRY(runs::read_json(folder / "job.json", kJobSchema));
   std::error_code error;
   Job job;
   job.folder = fs::absolute(folder, error).lexically_normal();
   if (!job.folder.has_filename()) job.folder = job.folder.parent_path();
   job.name = job.folder.filename().string();
-  job.launcher = text(*json, "launcher");
-  job.world = number(*json, "world_size").value_or(0);
-  if (const auto start = json->find("started_unix_ns"); start != json->end() && start->is_number_integer())
+  job.launcher = text(json, "launcher");
+  job.world = number(json, "world_size").value_or(0);
+  if (const auto start = json.find("started_unix_ns"); start != json.end() && start->is_number_integer())
     job.start_unix_ns = start->get<std::int64_t>();
-  if (const auto list = json->find("profiled"); list != json->end() && list->is_array())
+  if (const auto list = json.find("profiled"); list != json.end() && list->is_array())
     for (const auto& rank : *list)
       if (rank.is_number_unsigned()) job.profiled.push_back(rank.get<std::uint32_t>());
   for (fs::directory_iterator entry(job.folder, error), end; !error && entry != end; entry.increment(error)) {
@@ -175,9 +173,8 @@ std::vector<fs::path> list_jobs(const fs::path& root) {
 base::Result<std::optional<Job>> find_job(const fs::path& root, const std::string& said) {
   std::error_code error;
   const auto read = [](const fs::path& folder) -> base::Result<std::optional<Job>> {
-    auto job = read_job(folder);
-    if (!job) return tl::make_unexpected(job.error());
-    return std::optional(std::move(*job));
+    auto job = TRY(read_job(folder));
+    return std::optional(std::move(job));
   };
   if (fs::is_directory(said, error)) {
     if (is_job(said)) return read(said);
@@ -191,13 +188,12 @@ base::Result<std::optional<Job>> find_job(const fs::path& root, const std::strin
   if (jobs.empty()) return std::nullopt;
   const auto runs = runs::list_runs(root);
   if (said == "latest") {
-    auto job = read_job(jobs.back());
-    if (!job) return tl::make_unexpected(job.error());
+    auto job = TRY(read_job(jobs.back()));
     if (!runs.empty()) {
       const auto manifest = runs::read_manifest(runs.back());
-      if (manifest && manifest->start_unix_ns > job->start_unix_ns) return std::nullopt;
+      if (manifest && manifest->start_unix_ns > job.start_unix_ns) return std::nullopt;
     }
-    return std::optional(std::move(*job));
+    return std::optional(std::move(job));
   }
   std::vector<fs::path> matching;
   for (const fs::path& job : jobs) {

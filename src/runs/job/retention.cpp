@@ -78,10 +78,9 @@ std::vector<runs::Candidate> prunable(const fs::path& root, const runs::Retentio
 base::Result<void> remove_job(const fs::path& folder) {
   std::error_code error;
   const fs::path whole = fs::absolute(folder, error).lexically_normal();
-  if (auto may = removable(whole); !may) return may;
-  auto parent = runs::Folder::open(fs::canonical(whole.parent_path(), error));
-  if (!parent) return base::fail(std::move(parent));
-  return parent->remove(whole.filename().string());
+  TRY(removable(whole));
+  auto parent = TRY(runs::Folder::open(fs::canonical(whole.parent_path(), error)));
+  return parent.remove(whole.filename().string());
 }
 
 }  // namespace rangescope::runs::job

@@ -91,15 +91,12 @@ base::Result<Explained> explain(std::string_view command, const ExplainOptions& 
   Explaining about;
   about.can = options.tool;
   about.environment = options.environment;
-  auto shell = cut(command, about);
-  if (!shell) return base::fail(std::move(shell));
+  auto shell = TRY(cut(command, about));
   // Each turn mends one thing about the words; there are no more of those than words.
-  const std::size_t most = shell->words.size() + 8;
+  const std::size_t most = shell.words.size() + 8;
   for (std::size_t turn = 0; turn <= most; ++turn) {
-    auto line = parse_line(*shell, about.can);
-    if (!line) return base::fail(std::move(line));
-    about.line = std::move(*line);
-    if (!mend_words(about, shell->words)) break;
+    about.line = TRY(parse_line(shell, about.can));
+    if (!mend_words(about, shell.words)) break;
   }
   if (about.line.records()) {
     judge_program(about);
@@ -121,11 +118,9 @@ base::Result<Explained> explain(std::string_view command, const ExplainOptions& 
 
 base::Result<NamedTool> named_tool(std::string_view command) {
   Explaining unused;
-  auto shell = cut(command, unused);
-  if (!shell) return base::fail(std::move(shell));
-  auto line = parse_line(*shell, nullptr);
-  if (!line) return base::fail(std::move(line));
-  return NamedTool{line->tool, line->executable.text};
+  auto shell = TRY(cut(command, unused));
+  auto line = TRY(parse_line(shell, nullptr));
+  return NamedTool{line.tool, line.executable.text};
 }
 
 }  // namespace rangescope::collect::command

@@ -42,19 +42,16 @@ base::Result<void> export_csv(const model::Report& report, const model::Session*
   if (style.columns.empty()) {
     for (const std::string& name : value_names(report)) values.push_back({name, name, {}, 0});
   } else {
-    auto chosen = columns(report, style);
-    if (!chosen) return base::fail(std::move(chosen));
-    values = std::move(*chosen);
+    values = TRY(columns(report, style));
   }
-  auto views = scopes(report, style);
-  if (!views) return base::fail(std::move(views));
+  auto views = TRY(scopes(report, style));
   std::vector<std::string> fields = {"id",     "parent", "process", "pid",  "thread",
                                      "domain", "kind",   "depth",   "name", "path"};
   for (const ColumnView& value : values) fields.push_back(csv_field(value.tag));
   const bool verdict = style.columns.empty();  // the last column: what the verdict says of the region
   if (verdict) fields.emplace_back("verdict");
   csv_row(sink, fields);
-  for (const ScopeView& scope : *views) {
+  for (const ScopeView& scope : views) {
     for (const RowView& shown : scope.rows) {
       const model::Region& region = *shown.region;
       fields = {std::to_string(region.id),

@@ -43,11 +43,10 @@ std::vector<std::uint32_t> frames_of(const model::CpuProfile& cpu, std::uint32_t
 
 base::Result<void> export_collapsed(const model::Report& report, const model::Session* session, const Style&,
                                     Sink& sink) {
-  auto list = sampled_chains(report, session);
-  if (!list) return base::fail(std::move(list));
+  auto list = TRY(sampled_chains(report, session));
   std::vector<std::string> texts;
   for (const model::CpuFrame& frame : session->cpu.frames) texts.push_back(folded_word(frame_text(*session, frame)));
-  for (const Chain& chain : *list) {
+  for (const Chain& chain : list) {
     std::string line;
     const auto add = [&](const std::string& text) { line += (line.empty() ? "" : ";") + text; };
     for (const std::string& range : chain.ranges) add(folded_word(range));
@@ -60,12 +59,11 @@ base::Result<void> export_collapsed(const model::Report& report, const model::Se
 
 base::Result<void> export_speedscope(const model::Report& report, const model::Session* session, const Style&,
                                      Sink& sink) {
-  auto list = sampled_chains(report, session);
-  if (!list) return base::fail(std::move(list));
+  auto list = TRY(sampled_chains(report, session));
   const CpuProfile& cpu = session->cpu;
   std::unordered_map<std::string, std::size_t> ranges;
   std::vector<std::string> names;
-  for (const Chain& chain : *list)
+  for (const Chain& chain : list)
     for (const std::string& range : chain.ranges)
       if (ranges.try_emplace(range, cpu.frames.size() + names.size()).second) names.push_back(range);
   JsonWriter json(sink);
@@ -97,10 +95,10 @@ base::Result<void> export_speedscope(const model::Report& report, const model::S
   json.field("unit", std::string_view("nanoseconds"));
   json.field("startValue", std::int64_t{0});
   std::int64_t end = 0;
-  for (const Chain& chain : *list) end += chain.samples * cpu.interval_ns;
+  for (const Chain& chain : list) end += chain.samples * cpu.interval_ns;
   json.field("endValue", end);
   json.open_array("samples");
-  for (const Chain& chain : *list) {
+  for (const Chain& chain : list) {
     json.open_line_array();
     for (const std::string& range : chain.ranges) json.number(static_cast<std::int64_t>(ranges.at(range)));
     for (const std::uint32_t frame : frames_of(cpu, chain.stack)) json.number(std::int64_t{frame});
@@ -108,7 +106,7 @@ base::Result<void> export_speedscope(const model::Report& report, const model::S
   }
   json.close();
   json.open_line_array("weights");
-  for (const Chain& chain : *list) json.number(chain.samples * cpu.interval_ns);
+  for (const Chain& chain : list) json.number(chain.samples * cpu.interval_ns);
   json.close();
   json.close();
   json.close();

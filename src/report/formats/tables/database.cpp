@@ -19,8 +19,7 @@ class Insert final : public Rows {
   void null() override { statement_.bind_null(++at_); }
   base::Result<void> end() override {
     at_ = 0;
-    auto done = statement_.step();
-    if (!done) return base::fail(std::move(done));
+    TRY(statement_.step());
     statement_.reset();
     return {};
   }
@@ -43,11 +42,9 @@ class SqliteStore final : public Store {
       places += places.empty() ? "?" : ",?";
     }
     const std::string name(table);
-    if (auto made = database_.execute("create table " + name + '(' + declared + ')'); !made)
-      return base::fail(std::move(made));
-    auto statement = database_.prepare("insert into " + name + " values(" + places + ")");
-    if (!statement) return base::fail(std::move(statement));
-    return std::make_unique<Insert>(std::move(*statement));
+    TRY(database_.execute("create table " + name + '(' + declared + ')'));
+    auto statement = TRY(database_.prepare("insert into " + name + " values(" + places + ")"));
+    return std::make_unique<Insert>(std::move(statement));
   }
 
  private:
@@ -65,23 +62,21 @@ bool is_own_export(std::string_view head) {
 
 base::Result<void> write_database(const Input& input, base::Database& database,
                                   const std::function<bool(std::string_view table)>& wanted) {
-  if (auto marked = database.execute(fmt::format("pragma application_id={}", kApplicationId)); !marked) return marked;
-  if (auto begun = database.execute("begin"); !begun) return begun;
+  TRY(database.execute(fmt::format("pragma application_id={}", kApplicationId)));
+  TRY(database.execute("begin"));
   SqliteStore store(database);
-  if (auto written = write_tables(input, store, wanted); !written) return written;
+  TRY(write_tables(input, store, wanted));
   return database.execute("commit");
 }
 
 base::Result<void> write_file(const Input& input, const std::filesystem::path& to) {
-  auto file = base::Replacement::begin(to);
-  if (!file) return base::fail(std::move(file));
+  auto file = TRY(base::Replacement::begin(to));
   {
-    auto database = base::Database::create(file->temporary());
-    if (!database) return base::fail(std::move(database));
-    auto written = write_database(input, *database, [](std::string_view) { return true; });
+    auto database = TRY(base::Database::create(file.temporary()));
+    auto written = write_database(input, database, [](std::string_view) { return true; });
     if (!written) return written;
   }
-  return file->commit();
+  return file.commit();
 }
 
 std::optional<std::string> exported_run(const std::filesystem::path& file) {

@@ -74,12 +74,9 @@ class MemoryStore final : public Store {
   MemoryStore(const base::Duck& duck, const Partition& partition) : duck_(duck), partition_(partition) {}
   base::Result<std::unique_ptr<Rows>> begin(std::string_view table, const std::vector<Column>& columns) override {
     const std::string name(table);
-    auto made =
-        duck_.execute("create table if not exists " + name + " (job varchar, rank bigint, " + declared(columns) + ")");
-    if (!made) return base::fail(std::move(made));
-    auto appender = duck_.append(name);
-    if (!appender) return base::fail(std::move(appender));
-    return std::make_unique<Appended>(std::move(*appender), &partition_);
+    TRY(duck_.execute("create table if not exists " + name + " (job varchar, rank bigint, " + declared(columns) + ")"));
+    auto appender = TRY(duck_.append(name));
+    return std::make_unique<Appended>(std::move(appender), &partition_);
   }
 
  private:
@@ -93,7 +90,7 @@ class Copied final : public Appended {
   Copied(base::DuckAppender appender, const base::Duck& duck, std::string name, const std::string& file)
       : Appended(std::move(appender), nullptr), duck_(duck), name_(std::move(name)), file_(file) {}
   base::Result<void> finish() override {
-    if (auto whole = Appended::finish(); !whole) return whole;
+    TRY(Appended::finish());
     auto copied = duck_.execute("copy " + name_ + " to " + base::sql_quote(file_) +
                                 " (format parquet, compression zstd, use_tmp_file false); drop table " + name_);
     if (!copied) return base::fail(base::Code::kIo, "cannot be written: " + copied.error().what, file_);
@@ -118,18 +115,14 @@ class ParquetStore final : public Store {
     std::error_code error;
     fs::create_directories(folder, error);
     if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
-    auto file = base::Replacement::begin(folder / (name + ".parquet"));
-    if (!file) return base::fail(std::move(file));
-    files_.push_back(std::move(*file));
-    if (auto made = duck_.execute("create table " + name + " (" + declared(columns) + ")"); !made)
-      return base::fail(std::move(made));
-    auto appender = duck_.append(name);
-    if (!appender) return base::fail(std::move(appender));
-    return std::make_unique<Copied>(std::move(*appender), duck_, name, files_.back().temporary());
+    auto file = TRY(base::Replacement::begin(folder / (name + ".parquet")));
+    files_.push_back(std::move(file));
+    TRY(duck_.execute("create table " + name + " (" + declared(columns) + ")"));
+    auto appender = TRY(duck_.append(name));
+    return std::make_unique<Copied>(std::move(appender), duck_, name, files_.back().temporary());
   }
   base::Result<void> commit() {
-    for (base::Replacement& file : files_)
-      if (auto done = file.commit(); !done) return done;
+    for (base::Replacement& file : files_) TRY(file.commit());
     return {};
   }
 
@@ -194,8 +187,7 @@ base::Result<void> write_parquet(const Input& input, const Partition& partition,
   fs::create_directory(folder, error);
   if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
   if (!is_parquet_folder(folder))
-    if (auto marked = base::write_file(folder / kMarker, "{ \"schema\": \"" + std::string(kSchema) + "\" }\n"); !marked)
-      return marked;
+    TRY(base::write_file(folder / kMarker, "{ \"schema\": \"" + std::string(kSchema) + "\" }\n"));
   ParquetStore store(duck, partition, folder);
   auto written = write_tables(input, store, [](std::string_view) { return true; });
   return written ? store.commit() : written;

@@ -22,9 +22,8 @@ base::Result<void> print(Source& statement, RowFormat format, Sink& sink, std::s
   base::Table table(columns);
   if (format == RowFormat::kCsv) csv_row(sink, fields);
   for (;;) {
-    auto more = statement.step();
-    if (!more) return base::fail(std::move(more));
-    if (!*more) break;
+    auto more = TRY(statement.step());
+    if (!more) break;
     if (format == RowFormat::kTable) {
       std::vector<base::Table::Cell> cells;
       for (int i = 0; i < statement.columns(); ++i)

@@ -338,14 +338,13 @@ class Writer {
   /// A row for each of a list.
   template <class List, class Row>
   base::Result<void> fill(std::string_view table, std::string_view columns, const List& list, Row&& row) {
-    auto sink = store_.begin(table, columns_of(columns));
-    if (!sink) return base::fail(std::move(sink));
-    Put put(**sink);
+    auto sink = TRY(store_.begin(table, columns_of(columns)));
+    Put put(*sink);
     for (std::size_t i = 0; i < list.size(); ++i) {
       row(put, i, list[i]);
-      if (auto ended = (*sink)->end(); !ended) return ended;
+      TRY(sink->end());
     }
-    return (*sink)->finish();
+    return sink->finish();
   }
   /// The same of one that is empty unless it is wanted.
   template <class List, class Row>
@@ -397,7 +396,7 @@ base::Result<void> write_tables(const Input& input, Store& store,
                                 const std::function<bool(std::string_view table)>& wanted) {
   for (const NamedTable& table : kTables) {
     Writer writer(input, store, wanted(table.name));
-    if (auto filled = (writer.*table.fill)(); !filled) return filled;
+    TRY((writer.*table.fill)());
   }
   return {};
 }

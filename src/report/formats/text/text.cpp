@@ -4,16 +4,14 @@
 namespace rangescope::report {
 
 base::Result<void> export_terminal(const model::Report& report, const model::Session*, const Style& style, Sink& sink) {
-  const auto document = report_document(report, style);
-  if (!document) return tl::make_unexpected(document.error());
-  render_terminal(*document, style, sink);
+  const auto document = TRY(report_document(report, style));
+  render_terminal(document, style, sink);
   return {};
 }
 
 base::Result<void> export_markdown(const model::Report& report, const model::Session*, const Style& style, Sink& sink) {
-  const auto document = report_document(report, style);
-  if (!document) return tl::make_unexpected(document.error());
-  render_markdown(*document, sink);
+  const auto document = TRY(report_document(report, style));
+  render_markdown(document, sink);
   return {};
 }
 
