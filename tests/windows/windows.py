@@ -296,6 +296,16 @@ class Windows(unittest.TestCase):
             self.assertLess(step["occurrences"], 9000)
         self.assertGreater(self.regions(both)[("step",)]["gpu"]["kernels"], 1.2 * self.regions(second)[("step",)]["gpu"]["kernels"])
 
+    def test_windows_of_an_h200(self):
+        """tests/gpu/windows_program.py: each decode replays a graph of 32 kernels and launches one; four windows."""
+        report = json.loads(self.tool("report", f"{SOURCE}/tests/golden/native-gpu/windows", "-f", "json").stdout)
+        self.assertEqual([window["number"] for window in report["run"]["windows"]], [1, 2, 3, 4])
+        decode = next(r for r in report["regions"] if r["path"] == ["decode"])
+        self.assertEqual(decode["occurrences"], 475)
+        self.assertAlmostEqual(decode["gpu"]["kernels"], 475 * 33, delta=4 * 33)
+        lost = next(loss["count"] for loss in report["losses"] if loss["kind"] == "kernel_without_launch")
+        self.assertLess(lost, 4 * 33)  # of the tokens under way when a window began
+
     def test_a_server_under_load_survives_a_hundred_windows(self):
         tool, port = self.profile(SERVER, "--stopped")
         over, errors, answers, took = threading.Event(), [], [0, 0], []
