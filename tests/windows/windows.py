@@ -274,7 +274,8 @@ class Windows(unittest.TestCase):
 
     @unittest.skipUnless(sys.argv[3:], "built without CUPTI's headers")
     def test_work_of_the_gpu_is_that_of_the_windows(self):
-        self.env["RANGESCOPE_CUPTI"], self.env["STANDIN_CORRELATIONS"] = sys.argv[3], "2500"
+        self.env["RANGESCOPE_CUPTI"] = sys.argv[3]
+        self.env.update(STANDIN_CORRELATIONS="2500", STANDIN_CALLBACKS_OFTEN="1")
         steps = self.start(TOOL, "profile", "--stopped", "--", sys.argv[4], "steps", "12000")  # of one to three kernels of 10 us
         while not glob.glob(f"{self.folder}/rangescope-runs/*/native/*.gpu"):
             time.sleep(0.05)

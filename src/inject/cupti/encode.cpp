@@ -176,8 +176,7 @@ std::uint32_t Encoder::module(std::uint32_t around, const char* name, const char
   if (name_bytes + type_bytes > sizeof text) return 0;
   std::memcpy(text, name, name_bytes);
   std::memcpy(text + name_bytes, type, type_bytes);
-  const std::uint64_t hash =
-      fnv1a(text, name_bytes + type_bytes, kFnvSeed ^ (name_bytes * 2 + (function ? 1 : 0)));
+  const std::uint64_t hash = fnv1a(text, name_bytes + type_bytes, kFnvSeed ^ (name_bytes * 2 + (function ? 1 : 0)));
   const ModuleKey key{around, {static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32)}};
   std::uint32_t id = modules_.find(key);
   if (id == 0) {

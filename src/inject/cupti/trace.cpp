@@ -57,7 +57,7 @@ struct Tracer {
   bool own_clock = false;
   bool by_callback = false;
   std::atomic<bool> hardware_times{false};
-  bool calls_pause = false;  // launch calls too, with the rest
+  bool calls_pause = false;  // launch calls are turned off with the rest
   bool follows = false;      // windows that others open and close
   bool awake = true;         // one is open
   std::uint32_t turns = 0, turns_a_flush = 1;
@@ -230,11 +230,13 @@ void on_driver_call(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& ca
   if (!t.by_callback) {
     return;
   }
-  const std::uint64_t now = timestamp();
+  const bool asleep = t.follows && control::asleep();
   if (call.callbackSite == CUPTI_API_ENTER) {
-    *call.correlationData = now;
+    *call.correlationData = asleep ? 0 : timestamp();
     return;
   }
+  if (asleep) return;
+  const std::uint64_t now = timestamp();
   const std::uint64_t start = std::exchange(*call.correlationData, 0);
   if (start == 0) return;  // it had begun when calls were not noted
   const std::uint64_t duration = now - start;
@@ -399,12 +401,13 @@ CUptiResult note_call(Tracer& t, CUpti_CallbackId cbid, bool on) {
 
 // Launch calls: activity records of chosen driver functions where the library can (from 12.3 on), else callbacks, which
 // come on the launching thread, as modules need it. Where they are turned off and on again (--overhead), callbacks:
-// CUPTI 13.0 makes no such record once they were off (seen on an H100).
+// CUPTI 13.0 makes no such record once they were off (seen on an H100). Windows leave them on: a program that replays
+// CUDA graphs got no callback any more, and one correlation for all its calls, from the sixth window on (13.0, H200).
 void note_launch_calls(Tracer& t) {
   bool refused = false;
   find_modules(t);
-  t.by_callback =
-      t.in_modules || t.settings.launch_callbacks || t.calls_pause || t.api.cuptiActivityEnableDriverApi == nullptr;
+  t.by_callback = t.in_modules || t.settings.launch_callbacks || t.calls_pause || t.follows ||
+                  t.api.cuptiActivityEnableDriverApi == nullptr;
   for (std::uint32_t cbid = 1; cbid < kMostCbids; ++cbid) {
     const char* name = nullptr;
     if (t.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) != CUPTI_SUCCESS || name == nullptr) {
@@ -494,7 +497,7 @@ bool start_trace(const TraceSettings& settings) {
   the_tracer.compare_exchange_strong(none, t, std::memory_order_release);
   t->settings = settings;
   t->follows = control::controlled();
-  t->calls_pause = std::getenv(wire::kOverhead) != nullptr || t->follows;
+  t->calls_pause = std::getenv(wire::kOverhead) != nullptr;
   t->generation = process_generation();
   char why[512] = {};
   const bool loaded = load(t->api, why, sizeof why);
