@@ -304,8 +304,9 @@ class Windows(unittest.TestCase):
         decode = next(r for r in report["regions"] if r["path"] == ["decode"])
         self.assertEqual(decode["occurrences"], 475)
         self.assertAlmostEqual(decode["gpu"]["kernels"], 475 * 33, delta=4 * 33)
-        lost = next(loss["count"] for loss in report["losses"] if loss["kind"] == "kernel_without_launch")
-        self.assertLess(lost, 4 * 33)  # of the tokens under way when a window began
+        lost = {loss["kind"]: loss["count"] for loss in report["losses"]}
+        self.assertLess(lost["kernel_without_launch"], 4 * 33)  # of the tokens under way when a window began
+        self.assertLessEqual(lost.get("gpu_work_without_call", 0), 32)  # each is lost in one window, not in all
 
     def test_a_server_under_load_survives_a_hundred_windows(self):
         tool, port = self.profile(SERVER, "--stopped")

@@ -299,6 +299,10 @@ class GpuReader {
   }
   void correct_clock();
   void link_launches();
+  template <class Item>
+  [[nodiscard]] bool outside_window(const Item& item) const {
+    return !session_.windows.empty() && (item.end_ns <= session_.begin_ns || item.start_ns >= session_.end_ns);
+  }
   void cut_to_window();
   void drop_what_has_no_launch();
   void add_synchronizations();
@@ -373,7 +377,7 @@ void GpuReader::link_launches() {
                              session_.launches[next->second].start_ns <= items[i].start_ns;)
         hint = next;
       items[i].launch = found ? hint->second : model::kNone;
-      if (!found) ++orphans;
+      if (!found && !outside_window(items[i])) ++orphans;
     }
   };
   link(session_.kernels, first_.kernels);
@@ -388,9 +392,7 @@ void GpuReader::link_launches() {
 
 // The stream is that of the whole run: what belongs to other windows goes. What was under way at an edge is cut there.
 void GpuReader::cut_to_window() {
-  const auto outside = [this](const auto& item) {
-    return item.end_ns <= session_.begin_ns || item.start_ns >= session_.end_ns;
-  };
+  const auto outside = [this](const auto& item) { return outside_window(item); };
   std::vector<std::uint32_t> places(session_.launches.size() - first_.launches, model::kNone);
   std::size_t kept = first_.launches;
   for (std::size_t i = first_.launches; i < session_.launches.size(); ++i) {
