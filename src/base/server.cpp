@@ -1,5 +1,6 @@
 #include "base/server.hpp"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +15,13 @@ namespace {
 constexpr auto kPatience = std::chrono::seconds(10);
 
 }  // namespace
+
+sockaddr_un address_in(int folder, std::string_view name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  fmt::format_to_n(address.sun_path, sizeof address.sun_path - 1, "/proc/self/fd/{}/{}", folder, name);
+  return address;
+}
 
 Server::~Server() {
   for (const Client& client : clients_) ::close(client.fd);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <poll.h>
+#include <sys/un.h>
 
 #include <chrono>
 #include <functional>
@@ -14,6 +15,9 @@
 #include <vector>
 
 namespace rangescope::base {
+
+/// Of the socket `name` in the folder that the handle `folder` is of: its path may be longer than an address.
+[[nodiscard]] sockaddr_un address_in(int folder, std::string_view name);
 
 class Server {
  public:

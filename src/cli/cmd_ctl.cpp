@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +14,7 @@
 
 #include "base/fs.hpp"
 #include "base/process_tree.hpp"
+#include "base/server.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
@@ -52,13 +52,13 @@ base::Result<fs::path> find_captures(const fs::path& root, const std::string& sa
   return run / "native";
 }
 
-base::Error closed(const fs::path& captures, const char* what) {
+base::Error closed(const fs::path& captures) {
   std::error_code error;
   const bool windowed = fs::exists(captures / control::kFile, error);
   return {base::Code::kNoInput, windowed ? "the program has ended" : "this run records its program from begin to end",
           captures.string(),
           windowed ? "Its report: rangescope report " + captures.parent_path().string()
-                   : std::string("To ") + what + " windows, begin with: rangescope profile --stopped -- PROGRAM"};
+                   : "To open windows, begin with: rangescope profile --stopped -- PROGRAM"};
 }
 
 /// What the run answers; of a first line that begins with "error", the error.
@@ -66,10 +66,7 @@ base::Result<std::string> ask(const fs::path& captures, const std::string& reque
   constexpr int kPatience_ms = 30'000;
   const int folder = ::open(captures.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string path = fmt::format("/proc/self/fd/{}/{}", folder, control::kSocket);
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const sockaddr_un address = base::address_in(folder, control::kSocket);
   const std::string line = request + "\n";
   const timeval patience{kPatience_ms / 1000, 0};
   if (fd >= 0) ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
@@ -83,7 +80,7 @@ base::Result<std::string> ask(const fs::path& captures, const std::string& reque
     if (got = ::recv(fd, buffer, sizeof buffer, 0); got > 0) text.append(buffer, static_cast<std::size_t>(got));
   for (const int each : {folder, fd})
     if (each >= 0) ::close(each);
-  if (!sent && (error == ENOENT || error == ECONNREFUSED)) return tl::make_unexpected(closed(captures, "open"));
+  if (!sent && (error == ENOENT || error == ECONNREFUSED)) return tl::make_unexpected(closed(captures));
   if (!sent || text.empty())
     return base::fail(
         base::Code::kPermission,

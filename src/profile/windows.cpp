@@ -8,7 +8,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,11 +58,7 @@ std::string reason() {
 base::Result<int> listen_in(const fs::path& folder) {
   const int at = ::open(base::in_place(folder).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  // A path of the run may be longer than an address may be.
-  const std::string path = fmt::format("/proc/self/fd/{}/{}", at, control::kSocket);
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const sockaddr_un address = base::address_in(at, control::kSocket);
   const bool good = at >= 0 && fd >= 0 && ::fchmod(fd, 0600) == 0 &&
                     ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
                     ::listen(fd, base::Server::kMostClients) == 0;
@@ -480,12 +475,9 @@ void Windows::State::turn() {
                            program.load()));
   }
   bury(false);
-  constexpr std::size_t kMost = 4096;
-  server.serve(
-      [this](std::string_view request, bool whole) {
-        return whole && request.size() < kMost ? answer(request) : std::string("error too long\n");
-      },
-      is_of_this_user);
+  server.serve([this](std::string_view request,
+                      bool whole) { return whole ? answer(request) : std::string("error too long\n"); },
+               is_of_this_user);
 }
 
 void Windows::State::run() {
