@@ -22,7 +22,7 @@ std::string lines_of(const std::string& option, const std::vector<std::string>& 
   if (patterns.size() > wire::kMostFunctions)
     refuse(option, fmt::format("{} are {} too many", patterns.size(), patterns.size() - wire::kMostFunctions),
            "One pattern holds for many functions: mypkg.engine.*");
-  return fmt::format("{}", fmt::join(patterns, "\n"));
+  return base::join(patterns, "\n");
 }
 
 std::string phases_of(const std::string& path) {
