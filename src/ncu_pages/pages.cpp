@@ -116,9 +116,7 @@ bool matches_state(const model::RangeExpression& expression, const Result& resul
 base::Result<std::vector<model::RangeExpression>> parse_all(const std::vector<std::string>& texts) {
   std::vector<model::RangeExpression> expressions;
   for (const std::string& text : texts) {
-    auto expression = model::RangeExpression::parse(text);
-    if (!expression) return fail(std::move(expression));
-    expressions.push_back(std::move(*expression));
+    expressions.push_back(TRY(model::RangeExpression::parse(text)));
   }
   return expressions;
 }
@@ -127,12 +125,9 @@ base::Result<std::vector<model::RangeExpression>> parse_all(const std::vector<st
 
 base::Result<Selection> Selection::make(const File& file, const PageOptions& options,
                                         std::vector<model::Loss>& losses) {
-  auto include = parse_all(options.nvtx_include);
-  if (!include) return fail(std::move(include));
-  auto exclude = parse_all(options.nvtx_exclude);
-  if (!exclude) return fail(std::move(exclude));
-  auto names = NameFilter::make(options.kernel_names, "--kernel-name");
-  if (!names) return fail(std::move(names));
+  auto include = TRY(parse_all(options.nvtx_include));
+  auto exclude = TRY(parse_all(options.nvtx_exclude));
+  auto names = TRY(NameFilter::make(options.kernel_names, "--kernel-name"));
   Selection selection;
   selection.file_ = &file;
   std::uint64_t unknown = 0, matching = 0, damaged = 0;
@@ -149,12 +144,12 @@ base::Result<Selection> Selection::make(const File& file, const PageOptions& opt
       if (damaged++ == 0) first = result.error().where;
       continue;
     }
-    if (!names->empty() && !names->matches(result_name(*result, options.kernel_name_base))) continue;
+    if (!names.empty() && !names.matches(result_name(*result, options.kernel_name_base))) continue;
     const auto in = [&](const auto& list) {
       return std::ranges::any_of(list, [&](const auto& expression) { return matches_state(expression, *result); });
     };
-    if (!include->empty() && !in(*include)) continue;
-    if (in(*exclude)) continue;
+    if (!include.empty() && !in(include)) continue;
+    if (in(exclude)) continue;
     if (matching++ < options.launch_skip) continue;
     if (selection.ids_.size() >= options.launch_count) break;
     selection.ids_.push_back(id);
@@ -192,13 +187,12 @@ base::Result<void> print_pages(const File& file, const PageOptions& options, con
                                std::vector<model::Loss>& losses) {
   losses.insert(losses.end(), file.losses.begin(), file.losses.end());
   if (options.page == Page::kSession) return print_session(file, options, out);
-  auto selection = Selection::make(file, options, losses);
-  if (!selection) return fail(std::move(selection));
-  if (options.summary != Summary::kNone) return print_summary(*selection, options, out);
+  auto selection = TRY(Selection::make(file, options, losses));
+  if (options.summary != Summary::kNone) return print_summary(selection, options, out);
   switch (options.page) {
-    case Page::kRaw: return print_raw(*selection, options, out);
-    case Page::kSource: return print_source(*selection, options, out);
-    default: return print_details(*selection, options, out);
+    case Page::kRaw: return print_raw(selection, options, out);
+    case Page::kSource: return print_source(selection, options, out);
+    default: return print_details(selection, options, out);
   }
 }
 

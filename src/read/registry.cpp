@@ -210,9 +210,7 @@ base::Result<const Reader*> find_reader(const std::filesystem::path& path) {
     if (!std::filesystem::is_regular_file(path, error))
       return base::fail(base::Code::kNoInput, "this is no regular file", path.string(),
                         "Write what it gives to a file, and name that.");
-    auto read = base::read_head(path, kHead);
-    if (!read) return base::fail(std::move(read));
-    head = std::move(*read);
+    head = TRY(base::read_head(path, kHead));
   }
   const auto bytes = std::as_bytes(std::span(head));
   for (const auto& reader : readers()) {
@@ -255,9 +253,8 @@ base::Result<model::Session> read_recording(std::span<const std::filesystem::pat
 }
 
 base::Result<model::Session> read_any(const std::filesystem::path& path, const Options& options) {
-  auto reader = find_reader(path);
-  if (!reader) return base::fail(std::move(reader));
-  return (*reader)->read(path, options);
+  const Reader* reader = TRY(find_reader(path));
+  return reader->read(path, options);
 }
 
 }  // namespace rangescope::read

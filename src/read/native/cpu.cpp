@@ -45,15 +45,15 @@ class CpuReader {
       : file_(file), where_(std::move(where)), session_(session), cpu_(session.cpu) {}
 
   base::Result<void> run() {
-    auto blocks = BlockReader::open(file_, where_, cpu_wire::kMagic, cpu_wire::kVersion, "a stream of CPU samples");
-    if (!blocks) return base::fail(std::move(blocks));
+    auto blocks =
+        TRY(BlockReader::open(file_, where_, cpu_wire::kMagic, cpu_wire::kVersion, "a stream of CPU samples"));
     if (cpu_.interval_ns != 0) return base::fail(base::Code::kBadData, "a second stream of CPU samples", where_);
     Block block;
-    while (blocks->next(block)) take(block);
-    if (blocks->torn() > 0)
-      lose("torn_samples", blocks->torn(),
-           fmt::format("{}: the last {} bytes are torn or damaged and were cut off.", where_, blocks->torn()));
-    finish(blocks->torn() > 0);
+    while (blocks.next(block)) take(block);
+    if (blocks.torn() > 0)
+      lose("torn_samples", blocks.torn(),
+           fmt::format("{}: the last {} bytes are torn or damaged and were cut off.", where_, blocks.torn()));
+    finish(blocks.torn() > 0);
     return {};
   }
 

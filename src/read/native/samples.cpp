@@ -69,13 +69,12 @@ class Reader {
       : file_(file), where_(std::move(where)), session_(session) {}
 
   base::Result<void> run() {
-    auto blocks = BlockReader::open(file_, where_, format::kMagic, format::kVersion, "a stream of samples");
-    if (!blocks) return base::fail(std::move(blocks));
+    auto blocks = TRY(BlockReader::open(file_, where_, format::kMagic, format::kVersion, "a stream of samples"));
     // The GPU's timer is about the time since 1970.
-    stream_.offset_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(blocks->head().monotonic_ns) -
-                                                  static_cast<std::uint64_t>(blocks->head().realtime_ns));
+    stream_.offset_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(blocks.head().monotonic_ns) -
+                                                  static_cast<std::uint64_t>(blocks.head().realtime_ns));
     Block block;
-    while (blocks->next(block)) {
+    while (blocks.next(block)) {
       switch (block.type) {
         case format::Type::kDescription: describe(block.raw); break;
         case format::Type::kSamples: samples(block.raw, block.items); break;
@@ -83,7 +82,7 @@ class Reader {
         case format::Type::kEnd: end(block.raw); break;
       }
     }
-    torn_ = blocks->torn();
+    torn_ = blocks.torn();
     finish();
     return {};
   }

@@ -240,13 +240,12 @@ bool File::sniff(std::string_view head) {
 }
 
 base::Result<File> File::open(const std::filesystem::path& path) {
-  auto mapping = base::Mapping::open(path);
-  if (!mapping) return fail(std::move(mapping));
+  auto mapping = TRY(base::Mapping::open(path));
   File file;
   file.path = path.string();
-  file.bytes_ = mapping->text();
-  file.mapping_ = std::move(*mapping);
-  if (auto walked = file.walk(); !walked) return fail(std::move(walked));
+  file.bytes_ = mapping.text();
+  file.mapping_ = std::move(mapping);
+  TRY(file.walk());
   return file;
 }
 
@@ -254,18 +253,17 @@ base::Result<File> File::parse(std::string_view bytes, std::string name) {
   File file;
   file.path = std::move(name);
   file.bytes_ = bytes;
-  if (auto walked = file.walk(); !walked) return fail(std::move(walked));
+  TRY(file.walk());
   return file;
 }
 
 base::Result<void> File::walk() {
   if (is_zstd(bytes_)) {
-    auto unpacked = unpack(bytes_, path);
-    if (!unpacked) return fail(std::move(unpacked));
-    if (unpacked->torn) {
+    auto unpacked = TRY(unpack(bytes_, path));
+    if (unpacked.torn) {
       losses.push_back({"torn_tail", 0, "the compressed report ends in the middle: " + path});
     }
-    buffer_ = std::make_unique<std::string>(std::move(unpacked->bytes));
+    buffer_ = std::make_unique<std::string>(std::move(unpacked.bytes));
     bytes_ = *buffer_;
     mapping_.reset();
   }

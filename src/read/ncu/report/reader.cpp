@@ -16,9 +16,8 @@ bool NcuReportReader::sniff(std::span<const std::byte> head, const std::filesyst
 }
 
 base::Result<model::Session> NcuReportReader::read(const std::filesystem::path& path, const Options&) const {
-  auto file = File::open(path);
-  if (!file) return base::fail(std::move(file));
-  return to_session(*file);
+  auto file = TRY(File::open(path));
+  return to_session(file);
 }
 
 }  // namespace rangescope::read::ncu_report

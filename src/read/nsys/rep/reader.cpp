@@ -239,12 +239,11 @@ base::Result<void> export_report(const fs::path& report, const fs::path& sqlite,
   if (chosen == nullptr) return tl::make_unexpected(no_nsys(asked_for, need, found, false));
   base::detail("exporting " + asked_for.string() + " with nsys " + to_string(chosen->version));
   return make_file(sqlite, [&](const fs::path& out) -> base::Result<void> {
-    const auto ended = run_tool({chosen->path.string(), "export", "--type=sqlite", "--force-overwrite=true",
-                                 "--output=" + out.string(), report.string()});
-    if (!ended) return tl::make_unexpected(ended.error());
+    const auto ended = TRY(run_tool({chosen->path.string(), "export", "--type=sqlite", "--force-overwrite=true",
+                                     "--output=" + out.string(), report.string()}));
     std::error_code error;
-    if (ended->ok() && fs::exists(out, error)) return {};
-    const std::string output = ended->out + ended->err;
+    if (ended.ok() && fs::exists(out, error)) return {};
+    const std::string output = ended.out + ended.err;
     // Old ones say so, or end with an exception of a library that parses what it does not know.
     auto newer = version_in(output);
     if (!newer || *newer <= chosen->version) newer = version_inside(report);
@@ -260,7 +259,7 @@ base::Result<void> export_report(const fs::path& report, const fs::path& sqlite,
                             (known ? to_string(*newer) + " or newer" : std::string("of a newer version")) +
                             std::string(kWhere) + " and give it with RANGESCOPE_NSYS=/path/to/nsys.");
     }
-    return base::fail(base::Code::kBadData, "nsys export failed: " + ending(*ended), asked_for.string(), {});
+    return base::fail(base::Code::kBadData, "nsys export failed: " + ending(ended), asked_for.string(), {});
   });
 }
 
@@ -319,23 +318,20 @@ std::optional<fs::path> export_beside(const fs::path& path) {
 }
 
 base::Result<fs::path> export_of(const fs::path& path, const Options& options) {
-  const auto head = base::read_head(path, 256);
-  if (!head) return tl::make_unexpected(head.error());
-  const bool stream = is_stream(*head);
-  const auto need = written_by(*head);
-  const auto stem = cache_stem(path);
-  if (!stem) return tl::make_unexpected(stem.error());
-  const fs::path sqlite = stem->string() + ".sqlite";
+  const auto head = TRY(base::read_head(path, 256));
+  const bool stream = is_stream(head);
+  const auto need = written_by(head);
+  const auto stem = TRY(cache_stem(path));
+  const fs::path sqlite = stem.string() + ".sqlite";
   std::error_code error;
   if (!fs::exists(sqlite, error)) {
-    const auto found = find_nsys(options.nsys_path);
-    if (!found) return tl::make_unexpected(found.error());
+    const auto found = TRY(find_nsys(options.nsys_path));
     fs::path report = path;
     if (stream) {
-      report = stem->string() + ".nsys-rep";
-      if (auto done = import_by(path, report, *found, need); !done) return base::fail(std::move(done));
+      report = stem.string() + ".nsys-rep";
+      TRY(import_by(path, report, found, need));
     }
-    auto done = export_report(report, sqlite, *found, need, path);
+    auto done = export_report(report, sqlite, found, need, path);
     if (stream) fs::remove(report, error);
     if (!done) return base::fail(std::move(done));
   }
@@ -354,13 +350,12 @@ base::Result<fs::path> NsysRepReader::database(const fs::path& path, const Optio
 }
 
 base::Result<model::Session> NsysRepReader::read(const fs::path& path, const Options& options) const {
-  const auto sqlite = database(path, options);
-  if (!sqlite) return tl::make_unexpected(sqlite.error());
-  auto session = read_any(*sqlite, options);
+  const auto sqlite = TRY(database(path, options));
+  auto session = read_any(sqlite, options);
   if (!session) return session;
-  if (*sqlite == fs::path(path).replace_extension(".sqlite"))
+  if (sqlite == fs::path(path).replace_extension(".sqlite"))
     session->losses.push_back({"export_beside", 0,
-                               "no nsys here can export " + path.string() + ": " + sqlite->filename().string() +
+                               "no nsys here can export " + path.string() + ": " + sqlite.filename().string() +
                                    " beside it was read instead"});
   for (model::Source& source : session->sources) {
     source.path = path.string();

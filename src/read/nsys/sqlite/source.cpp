@@ -13,29 +13,28 @@ std::string quote_name(std::string_view name) {
 
 /// Columns of a table as SQLite knows them; sets `plain` to what the page decoder may assume.
 base::Result<void> read_columns(const base::Database& database, Table& table, std::string_view sql) {
-  auto query = database.prepare("select name, type, \"notnull\", dflt_value, pk, hidden from pragma_table_xinfo(?)");
-  if (!query) return base::fail(std::move(query));
-  query->bind(1, table.name);
+  auto query =
+      TRY(database.prepare("select name, type, \"notnull\", dflt_value, pk, hidden from pragma_table_xinfo(?)"));
+  query.bind(1, table.name);
   int keys = 0;
   bool generated = false;
   Column* key = nullptr;
   std::vector<std::string> types;
   for (;;) {
-    auto row = query->step();
-    if (!row) return base::fail(std::move(row));
-    if (!*row) break;
+    auto row = TRY(query.step());
+    if (!row) break;
     Column column;
-    column.name = query->text(0);
-    const std::string type = base::lower(query->text(1));
+    column.name = query.text(0);
+    const std::string type = base::lower(query.text(1));
     const bool integer_affinity = type.find("int") != std::string::npos;
     const bool text_affinity = type.find("char") != std::string::npos || type.find("clob") != std::string::npos ||
                                type.find("text") != std::string::npos;
     column.real = !integer_affinity && !text_affinity &&
                   (type.find("real") != std::string::npos || type.find("floa") != std::string::npos ||
                    type.find("doub") != std::string::npos);
-    column.has_default = !query->is_null(3) && base::lower(query->text(3)) != "null";
-    generated |= query->integer(5) != 0;
-    const bool is_key = query->integer(4) != 0;
+    column.has_default = !query.is_null(3) && base::lower(query.text(3)) != "null";
+    generated |= query.integer(5) != 0;
+    const bool is_key = query.integer(4) != 0;
     keys += is_key ? 1 : 0;
     column.rowid = is_key && type == "integer";
     types.push_back(type);
@@ -65,21 +64,18 @@ int Table::find(std::string_view column) const {
 }
 
 base::Result<Source> Source::open(const std::filesystem::path& path) {
-  auto database = base::Database::open_readonly(path);
-  if (!database) return base::fail(std::move(database));
+  auto database = TRY(base::Database::open_readonly(path));
   Source source;
   source.path_ = path;
-  auto query = database->prepare("select name, rootpage, sql from sqlite_master where type = 'table'");
-  if (!query) return base::fail(std::move(query));
+  auto query = TRY(database.prepare("select name, rootpage, sql from sqlite_master where type = 'table'"));
   for (;;) {
-    auto row = query->step();
-    if (!row) return base::fail(std::move(row));
-    if (!*row) break;
+    auto row = TRY(query.step());
+    if (!row) break;
     Table table;
-    table.name = query->text(0);
-    const std::int64_t page = query->integer(1);
+    table.name = query.text(0);
+    const std::int64_t page = query.integer(1);
     table.root = page > 0 && page < 0xffffffff ? static_cast<std::uint32_t>(page) : 0;
-    if (auto read = read_columns(*database, table, query->text(2)); !read) return base::fail(std::move(read));
+    TRY(read_columns(database, table, query.text(2)));
     std::string name = table.name;
     source.tables_.insert_or_assign(std::move(name), std::move(table));
   }
