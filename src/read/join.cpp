@@ -4,8 +4,10 @@
 #include <map>
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
 
 #include "base/text.hpp"
+#include "read/open_ranges.hpp"
 
 namespace rangescope::read {
 namespace {
@@ -427,40 +429,26 @@ class Matcher {
     };
     std::stable_sort(kernels.begin(), kernels.end(), [&](std::uint32_t a, std::uint32_t b) {
       const model::Launch &x = call(a), &y = call(b);
-      if (x.thread != y.thread) return x.thread < y.thread;
       if (x.start_ns != y.start_ns) return x.start_ns < y.start_ns;
       return s_.kernels[a].start_ns < s_.kernels[b].start_ns;
     });
-    std::vector<std::vector<std::uint32_t>> ranges(s_.threads.size());
-    for (std::uint32_t i = 0; i < s_.ranges.size(); ++i) {
-      if (s_.ranges[i].kind == model::RangeKind::kPushPop) ranges[s_.ranges[i].thread].push_back(i);
-    }
+    std::map<std::uint32_t, std::vector<std::uint32_t>> by_thread;
+    for (const std::uint32_t kernel : kernels) by_thread[call(kernel).thread].push_back(kernel);
     std::vector<std::uint32_t> ordinals(s_.ranges.size() + s_.threads.size());
-    for (std::size_t k = 0; k < kernels.size();) {
-      const std::uint32_t thread = call(kernels[k]).thread;
-      std::vector<std::uint32_t> open;
-      std::size_t next = 0;
+    for (auto& [thread, ranges] : OpenRanges::of(s_, by_thread)) {
       std::vector<Place>* places = nullptr;
-      bool changed = true;
-      for (; k < kernels.size() && call(kernels[k]).thread == thread; ++k) {
-        const std::int64_t at = call(kernels[k]).start_ns;
-        for (; next < ranges[thread].size() && s_.ranges[ranges[thread][next]].start_ns <= at; ++next) {
-          const model::Range& range = s_.ranges[ranges[thread][next]];
-          if (range.end_ns < at) continue;
-          open.push_back(ranges[thread][next]);
-          changed = true;
-        }
-        changed |= std::erase_if(open, [&](std::uint32_t i) { return s_.ranges[i].end_ns < at; }) > 0;
-        if (changed) {
+      bool first = true;
+      for (const std::uint32_t kernel : by_thread[thread]) {
+        const std::int64_t at = call(kernel).start_ns;
+        if (ranges.move_to(at, at) || std::exchange(first, false)) {
           std::vector<model::OpenRange> path;
-          for (const std::uint32_t i : open)
+          for (const std::uint32_t i : ranges.open())
             path.push_back({s_.ranges[i].domain, s_.ranges[i].name, s_.ranges[i].kind});
           const auto found = wanted_.find(key_of(path));
           places = found == wanted_.end() ? nullptr : &found->second;
-          changed = false;
         }
-        std::uint32_t& ordinal = ordinals[open.empty() ? s_.ranges.size() + thread : open.back()];
-        if (places != nullptr) places->push_back({kernels[k], ordinal, s_.threads[thread].process});
+        std::uint32_t& ordinal = ordinals[ranges.open().empty() ? s_.ranges.size() + thread : ranges.open().back()];
+        if (places != nullptr) places->push_back({kernel, ordinal, s_.threads[thread].process});
         ++ordinal;
       }
     }

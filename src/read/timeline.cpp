@@ -73,6 +73,34 @@ model::LaunchKind launch_kind(std::string_view api) {
   return model::LaunchKind::kOther;
 }
 
+model::CopyKind copy_kind(std::string_view lower) {
+  using enum model::CopyKind;
+  constexpr std::pair<std::string_view, model::CopyKind> kKinds[] = {{"host-to-device", kHostToDevice},
+                                                                     {"htod", kHostToDevice},
+                                                                     {"device-to-host", kDeviceToHost},
+                                                                     {"dtoh", kDeviceToHost},
+                                                                     {"htoa", kHostToArray},
+                                                                     {"host-to-array", kHostToArray},
+                                                                     {"atoh", kArrayToHost},
+                                                                     {"atoa", kArrayToArray},
+                                                                     {"array-to-host", kArrayToHost},
+                                                                     {"array-to-array", kArrayToArray},
+                                                                     {"atod", kArrayToDevice},
+                                                                     {"array-to-device", kArrayToDevice},
+                                                                     {"dtoa", kDeviceToArray},
+                                                                     {"dtod", kDeviceToDevice},
+                                                                     {"device-to-array", kDeviceToArray},
+                                                                     {"device-to-device", kDeviceToDevice},
+                                                                     {"htoh", kHostToHost},
+                                                                     {"host-to-host", kHostToHost},
+                                                                     {"peer-to-peer", kPeerToPeer},
+                                                                     {"ptop", kPeerToPeer}};
+  for (const auto& [word, kind] : kKinds) {
+    if (lower.find(word) != std::string_view::npos) return kind;
+  }
+  return kUnknown;
+}
+
 model::SyncKind sync_kind(std::string_view api) {
   if (api.find("WaitEvent") != std::string_view::npos) return model::SyncKind::kStreamWaitEvent;
   if (api.find("StreamSync") != std::string_view::npos) return model::SyncKind::kStream;

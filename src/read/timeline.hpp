@@ -16,6 +16,14 @@ namespace rangescope::read {
 /// What a call of kind kSynchronize (or a stream's wait) waits for.
 [[nodiscard]] model::SyncKind sync_kind(std::string_view api);
 
+/// kUnknown for text that names none. `lower`: "[cuda memcpy htod]", "[cuda memcpy host-to-device]",
+/// "memcpy htod (pinned -> device)"
+[[nodiscard]] model::CopyKind copy_kind(std::string_view lower);
+/// `call` launched work of this kind; a graph launch stays one whatever it ran.
+inline void launched(model::Launch& call, model::LaunchKind kind) {
+  if (call.kind != model::LaunchKind::kGraph && call.kind != model::LaunchKind::kSynchronize) call.kind = kind;
+}
+
 /// Adds a wait for each call of kind kSynchronize that has none of its own yet; of calls inside each other the outer
 /// one. Calls that a recorded wait names become kSynchronize. O(n log n).
 void add_waits_of_calls(model::Session& session);

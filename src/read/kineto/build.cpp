@@ -3,12 +3,21 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "model/kernel_name.hpp"
+#include "read/index.hpp"
+#include "read/kineto/event.hpp"
 #include "read/timeline.hpp"
 
 namespace rangescope::read::kineto {
@@ -21,18 +30,6 @@ constexpr std::int64_t kMicrosecond = 1000;
 
 std::uint64_t thread_key(std::uint32_t pid, std::uint32_t tid) {
   return std::uint64_t{pid} << 32 | tid;
-}
-
-/// "Memcpy HtoD (Pinned -> Device)"
-model::CopyKind copy_kind(std::string_view name) {
-  using enum model::CopyKind;
-  constexpr std::pair<std::string_view, model::CopyKind> kKinds[] = {
-      {"HtoD", kHostToDevice},  {"DtoH", kDeviceToHost}, {"DtoD", kDeviceToDevice}, {"HtoH", kHostToHost},
-      {"PtoP", kPeerToPeer},    {"HtoA", kHostToArray},  {"AtoH", kArrayToHost},    {"AtoA", kArrayToArray},
-      {"AtoD", kArrayToDevice}, {"DtoA", kDeviceToArray}};
-  for (const auto& [word, kind] : kKinds)
-    if (name.find(word) != std::string_view::npos) return kind;
-  return kUnknown;
 }
 
 /// AMD's functions have CUDA's names but for the beginning.
@@ -86,554 +83,601 @@ std::uint32_t count(const std::vector<Id>& all) {
   return static_cast<std::uint32_t>(all.size());
 }
 
-}  // namespace
+class Builder {
+ public:
+  /// An event that could not be parsed.
+  void bad() { ++bad_events_; }
+  /// Events that say something of a program: without any it is no trace of PyTorch.
+  [[nodiscard]] std::uint64_t known() const { return known_; }
+  [[nodiscard]] std::uint64_t events() const { return events_; }
+  /// What the trace says of the job: ", rank 0 of 2, 1 process group, nccl"; "" where nothing.
+  [[nodiscard]] const std::string& job() const { return job_; }
 
-std::uint32_t Builder::process(std::uint32_t pid) {
-  const auto [at, added] = process_of_.emplace(pid, count(s_.processes));
-  if (added) {
-    model::Process out;
-    out.pid = pid;
-    out.operators = true;
-    s_.processes.push_back(out);
+  /// A member of the root besides the events: deviceProperties, distributedInfo, baseTimeNanoseconds ...
+  void member(std::string_view key, std::string_view json) {
+    if (key == "baseTimeNanoseconds") {
+      base_ns_ = base::to_int(json).value_or(0);
+      return;
+    }
+    if (key != "deviceProperties" && key != "distributedInfo") return;
+    const simdjson::padded_string padded(json);
+    od::parser parser;
+    od::document document;
+    if (parser.iterate(padded).get(document) != simdjson::SUCCESS) return;
+    if (key == "distributedInfo") {
+      od::object object;
+      if (document.get_object().get(object) != simdjson::SUCCESS) return;
+      std::int64_t ranks = 0, groups = 0;
+      for (auto field : object) {
+        std::string_view name, text;
+        od::value value;
+        if (field.unescaped_key().get(name) != simdjson::SUCCESS || field.value().get(value) != simdjson::SUCCESS)
+          break;
+        std::int64_t number = -1;
+        if (name == "backend") {
+          if (value.get_string().get(text) == simdjson::SUCCESS) backend_ = text;
+        } else if (name == "rank" || name == "world_size" || name == "pg_count") {
+          if (value.get_int64().get(number) != simdjson::SUCCESS || number < 0 || number >= (1 << 30)) continue;
+          (name == "rank" ? rank_ : name == "pg_count" ? groups : ranks) = number;
+        }
+      }
+      world_ = static_cast<std::uint32_t>(ranks);
+      if (rank_ >= 0 && ranks > 0) job_ = ", rank " + std::to_string(rank_) + " of " + std::to_string(ranks);
+      if (groups > 0) job_ += ", " + base::counted(static_cast<std::uint64_t>(groups), "process group");
+      if (!backend_.empty()) job_ += ", " + backend_;
+      return;
+    }
+    od::array devices;
+    if (document.get_array().get(devices) != simdjson::SUCCESS) return;
+    for (auto each : devices) {
+      od::object object;
+      if (each.get_object().get(object) != simdjson::SUCCESS) return;
+      model::Device device;
+      for (auto field : object) {
+        std::string_view name;
+        od::value value;
+        if (field.unescaped_key().get(name) != simdjson::SUCCESS || field.value().get(value) != simdjson::SUCCESS)
+          return;
+        std::uint64_t number = 0;
+        if (name == "name") {
+          std::string_view text;
+          if (value.get_string().get(text) == simdjson::SUCCESS) device.name = s_.strings.intern(text);
+          continue;
+        }
+        if (value.get_uint64().get(number) != simdjson::SUCCESS) continue;
+        const auto small = static_cast<std::uint32_t>(std::min<std::uint64_t>(number, kNone));
+        if (name == "id") device.ordinal = small;
+        if (name == "computeMajor") device.compute_major = small;
+        if (name == "computeMinor") device.compute_minor = small;
+        if (name == "numSms") device.sm_count = small;
+        if (name == "totalGlobalMem") device.memory_bytes = number;
+      }
+      (void)index_.devices.of(device);
+    }
   }
-  return at->second;
-}
 
-std::uint32_t Builder::thread(std::uint32_t pid, std::uint32_t tid) {
-  const auto [at, added] = thread_of_.emplace(thread_key(pid, tid), count(s_.threads));
-  if (added) s_.threads.push_back({process(pid), tid, 0});
-  return at->second;
-}
-
-std::uint32_t Builder::no_thread(const std::string& name, std::uint32_t number) {
-  const auto [at, added] = no_threads_.emplace(name, count(s_.threads));
-  if (added) s_.threads.push_back({kNone, number, s_.strings.intern(name)});
-  return at->second;
-}
-
-std::uint32_t Builder::domain(std::string_view name) {
-  const auto found = domains_.find(name);
-  if (found != domains_.end()) return found->second;
-  s_.domains.push_back({s_.strings.intern(name)});
-  return domains_.emplace(name, count(s_.domains) - 1).first->second;
-}
-
-std::uint32_t Builder::stream_key(const Event& event) {
-  const StreamKey key{event.device.value_or(event.pid.value_or(0)), event.context.value_or(0),
-                      event.stream.value_or(event.tid.value_or(0))};
-  const auto [at, added] = stream_keys_.emplace(key, count(keys_));
-  if (added) keys_.push_back(key);
-  return at->second;
-}
-
-std::uint32_t Builder::attributes(const Event& event) {
-  model::StringId text = 0;
-  if (!event.collective.empty()) {
-    std::string what(event.collective);
-    if (event.elements) what += " of " + std::to_string(*event.elements) + ' ' + std::string(event.dtype);
-    if (event.group_size) what += " over " + base::counted(static_cast<std::uint64_t>(*event.group_size), "rank");
-    const std::string_view group = event.group.empty() ? event.group_id : event.group;
-    if (!group.empty()) what += " (" + std::string(group) + ')';
-    text = s_.strings.intern(what);
-  } else if (!event.shapes.empty()) {
-    text = s_.strings.intern(event.shapes);
+  void add(const Event& event) {
+    ++events_;
+    if (event.phase == 'M') return metadata(event);
+    if (event.phase == 'i') {
+      if (event.name == "[memory]") memory(event);
+      return;
+    }
+    if (event.phase != 'X') return;
+    const std::string_view category = event.legacy_cpu   ? std::string_view("cpu_op")
+                                      : event.legacy_gpu ? std::string_view("gpu_user_annotation")
+                                                         : event.category;
+    if (!event.start_ns || (event.length_ns && *event.length_ns < 0)) return bad();
+    fraction_ |= event.fraction;
+    if (category == "Trace") {
+      if (span_end_ == 0 && event.length_ns) {
+        span_begin_ = *event.start_ns;
+        span_end_ = *event.start_ns + *event.length_ns;
+      }
+      return;
+    }
+    const bool gpu_work = category == "kernel" || category == "Kernel" || category == "gpu_memcpy" ||
+                          category == "gpu_memset" || category == "Memcpy" || category == "Memset";
+    if (gpu_work && (event.stream || event.tid)) {
+      ++known_;
+      return kernel(event);
+    }
+    if (!event.pid || !event.tid) {
+      lost_gpu_work_ |= gpu_work;
+      return bad();
+    }
+    ++known_;
+    if (category == "cpu_op" || category == "user_annotation" || category == "Operator") {
+      range(event, 0);
+      if (!event.collective.empty()) collective(event);
+      return;
+    }
+    if (category == "cuda_runtime" || category == "cuda_driver" || category == "Runtime" || category == "xpu_runtime" ||
+        category == "hip_runtime")
+      return call(event);
+    if (category == "cuda_sync") return wait(event);
+    if (category == "python_function") {
+      constexpr std::string_view kModule = "nn.Module: ";
+      if (!event.name.starts_with(kModule)) return range(event, index_.domain("python"));
+      Event module = event;
+      module.name.remove_prefix(kModule.size());
+      return range(module, index_.domain("nn.Module"));
+    }
+    if (category == "gpu_user_annotation") {
+      const std::uint32_t device = event.device.value_or(*event.pid), stream = event.stream.value_or(*event.tid);
+      return range(event, index_.domain("gpu_annotation"),
+                   no_thread("GPU " + std::to_string(device) + " stream " + std::to_string(stream), stream));
+    }
+    if (category == "overhead") return range(event, index_.domain("overhead"), no_thread("profiler", 0));
+    if (category == "cuda_profiler_range") return;
+    --known_;
+    ++unread_[std::string(category)];
   }
-  if (text == 0 && !event.sequence) return kNone;
-  if (!event.collective.empty() && event.elements && bytes_of(event.dtype) > 0) {
-    model::Attributes& out = s_.attributes.emplace_back();
-    out.text = text;
-    out.payload_type = model::PayloadType::kUint64;
-    out.payload_u64 = static_cast<std::uint64_t>(std::max<std::int64_t>(0, *event.elements)) * bytes_of(event.dtype);
-    return count(s_.attributes) - 1;
+
+  /// Links and sorts. Call it once.
+  model::Session finish() {
+    for (auto& thread : s_.threads)
+      if (thread.process == kNone) thread.process = s_.processes.empty() ? process(0) : 0;
+    leave_out_idle_threads();
+    order_ranges();
+    take_out_overhead();
+    number_collectives();
+    link_work();
+    link_waits();
+    for (model::Process& process : s_.processes) {
+      process.operators = true;
+      if (const auto name = process_names_.find(process.pid); name != process_names_.end()) process.name = name->second;
+      if (rank_ < 0) continue;
+      process.rank = static_cast<std::uint32_t>(rank_);
+      process.world = world_;
+    }
+    for (model::Thread& thread : s_.threads) {
+      const auto name = thread_names_.find(thread_key(s_.processes[thread.process].pid, thread.tid));
+      if (thread.name == 0 && name != thread_names_.end()) thread.name = name->second;
+    }
+    for (model::Device& device : s_.devices) device.process = s_.processes.empty() ? kNone : 0;
+    extents();
+    losses();
+    return std::move(s_);
   }
-  if (!event.sequence) {
-    const auto [at, added] = texts_.emplace(text, count(s_.attributes));
-    if (added) s_.attributes.emplace_back().text = text;
+
+ private:
+  std::uint32_t process(std::uint32_t pid) { return index_.processes.of({pid}); }
+
+  std::uint32_t thread(std::uint32_t pid, std::uint32_t tid) { return index_.threads.of({process(pid), tid}); }
+
+  std::uint32_t no_thread(const std::string& name, std::uint32_t number) {
+    const auto [at, added] = no_threads_.emplace(name, count(s_.threads));
+    if (added) s_.threads.push_back({kNone, number, s_.strings.intern(name)});
     return at->second;
   }
-  model::Attributes& out = s_.attributes.emplace_back();
-  out.text = text;
-  out.payload_type = model::PayloadType::kInt64;
-  out.payload_i64 = *event.sequence;
-  return count(s_.attributes) - 1;
-}
 
-void Builder::range(const Event& event, std::uint32_t in, std::uint32_t on) {
-  model::Range out;
-  out.start_ns = *event.start_ns;
-  out.end_ns = event.length_ns ? *event.start_ns + *event.length_ns : model::kOpen;
-  out.name = s_.strings.intern(event.name);
-  out.thread = on == kNone ? thread(*event.pid, *event.tid) : on;
-  out.domain = in;
-  out.attributes = attributes(event);
-  out.end_thread = event.external_id.value_or(kNone);  // until order_ranges()
-  s_.ranges.push_back(out);
-}
-
-/// record_param_comms, once more as what NCCL itself would have marked: a range of the domain NCCL with communicator,
-/// ranks and bytes, by which calls of several ranks are joined. The bytes are those of one rank's part, as NCCL counts.
-void Builder::collective(const Event& event) {
-  const std::string_view name = nccl_name(event.collective);
-  if (name.empty() || backend_.find("nccl") == std::string::npos || event.group_size.value_or(0) < 2) return;
-  const bool parts_out = name == "ncclReduceScatter" || name == "ncclScatter", all_to_all = name == "ncclAlltoAll";
-  const std::int64_t elements = (parts_out ? event.elements_out : event.elements).value_or(-1);
-  const auto each = static_cast<std::int64_t>(bytes_of(event.dtype));
-  std::int64_t bytes =
-      each > 0 && elements >= 0 && elements <= std::numeric_limits<std::int64_t>::max() / 16 ? elements * each : -1;
-  if (all_to_all && bytes > 0) bytes = event.collective.ends_with('v') ? -1 : bytes / *event.group_size;
-  Event call = event;
-  call.name = name;
-  call.collective = {};  // no text and no payload: the numbers stand in fields
-  call.shapes.clear();
-  call.sequence.reset();
-  range(call, domain("NCCL"));
-  s_.ranges.back().attributes = count(s_.attributes);
-  s_.attributes.emplace_back();
-  const std::string group = std::string(event.group_id) + '\n' + std::string(event.group_ranks);
-  collectives_[s_.ranges.back().attributes] = {base::fnv1a(group) | 1, *event.group_size, bytes};
-}
-
-void Builder::call(const Event& event) {
-  model::Launch out;
-  out.start_ns = *event.start_ns;
-  out.end_ns = event.length_ns ? *event.start_ns + *event.length_ns : model::kOpen;
-  out.thread = thread(*event.pid, *event.tid);
-  out.correlation = event.correlation.value_or(0);
-  out.name = s_.strings.intern(event.name);
-  out.kind = launch_kind(cuda_name(event.name));
-  if (event.correlation) calls_.emplace_back(*event.correlation, count(s_.launches));
-  s_.launches.push_back(out);
-}
-
-/// Kernels, copies and sets; their `launch` holds the correlation id until link_work().
-void Builder::kernel(const Event& event) {
-  const std::int64_t end = *event.start_ns + event.length_ns.value_or(0);
-  const std::uint32_t correlation = event.correlation.value_or(kNone), external = event.external_id.value_or(kNone),
-                      key = stream_key(event);
-  std::uint32_t node = kNone;
-  if (event.graph_node && *event.graph_node != 0) {
-    const auto [at, added] = nodes_.emplace(*event.graph_node, count(s_.graph_nodes));
-    if (added) s_.graph_nodes.push_back({*event.graph_node, event.graph.value_or(*event.graph_node >> 32), 0, kNone});
-    node = at->second;
+  /// kNone where no range is in a domain of that name.
+  [[nodiscard]] std::uint32_t find_domain(std::string_view name) const {
+    for (std::uint32_t i = 0; i < s_.domains.size(); ++i)
+      if (s_.strings.view(s_.domains[i].name) == name) return i;
+    return kNone;
   }
-  const std::uint64_t bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, event.bytes.value_or(0)));
-  if (event.category == "gpu_memcpy" || event.category == "Memcpy") {
-    s_.copies.push_back({*event.start_ns, end, bytes, correlation, key, node, copy_kind(event.name)});
-    copy_external_.push_back(external);
-    return;
-  }
-  if (event.category == "gpu_memset" || event.category == "Memset") {
-    s_.memsets.push_back({*event.start_ns, end, bytes, correlation, key, node});
-    memset_external_.push_back(external);
-    return;
-  }
-  const model::StringId name = s_.strings.intern(event.name);
-  const auto [known, fresh] = names_.emplace(name, count(s_.kernel_names));
-  if (fresh) {
-    const std::string_view shorter = model::short_kernel_name(event.name);
-    s_.kernel_names.push_back({name, shorter.empty() ? name : s_.strings.intern(shorter), 0});
-  }
-  model::KernelShape shape;
-  shape.grid = event.grid;
-  shape.block = event.block;
-  shape.registers_per_thread = event.registers.value_or(0);
-  const auto [at, added] = shapes_.emplace(shape, count(s_.kernel_shapes));
-  if (added) s_.kernel_shapes.push_back(shape);
-  s_.kernels.push_back({*event.start_ns, end, correlation, known->second, at->second, key, node});
-  kernel_external_.push_back(external);
-}
 
-void Builder::wait(const Event& event) {
-  model::Synchronization out;
-  out.start_ns = *event.start_ns;
-  out.end_ns = *event.start_ns + event.length_ns.value_or(0);
-  const std::string_view kind = event.label.empty() ? event.name : event.label;
-  out.kind = kind.find("Wait") != std::string_view::npos      ? model::SyncKind::kStreamWaitEvent
-             : kind.find("Stream") != std::string_view::npos  ? model::SyncKind::kStream
-             : kind.find("Event") != std::string_view::npos   ? model::SyncKind::kEvent
-             : kind.find("Context") != std::string_view::npos ? model::SyncKind::kContext
-                                                              : model::SyncKind::kUnknown;
-  out.launch = event.correlation.value_or(kNone);
-  s_.synchronizations.push_back(out);
-}
-
-void Builder::metadata(const Event& event) {
-  if (!event.pid || event.label.empty()) return;
-  if (event.name == "process_name") process_names_[*event.pid] = s_.strings.intern(event.label);
-  if (event.name == "thread_name" && event.tid)
-    thread_names_[thread_key(*event.pid, *event.tid)] = s_.strings.intern(event.label);
-}
-
-/// What the allocator gave (or took back, then negative), at its moment.
-void Builder::memory(const Event& event) {
-  if (!event.bytes || !event.start_ns || !event.pid || !event.tid) return;
-  model::Attributes& with = s_.attributes.emplace_back();
-  with.payload_type = model::PayloadType::kInt64;
-  with.payload_i64 = *event.bytes;
-  s_.marks.push_back({*event.start_ns, s_.strings.intern(event.name), thread(*event.pid, *event.tid), domain("memory"),
-                      count(s_.attributes) - 1});
-}
-
-void Builder::add(const Event& event) {
-  ++events_;
-  if (event.phase == 'M') return metadata(event);
-  if (event.phase == 'i') {
-    if (event.name == "[memory]") memory(event);
-    return;
+  std::uint32_t stream_key(const Event& event) {
+    const std::uint32_t device = event.device.value_or(event.pid.value_or(0)), context = event.context.value_or(0),
+                        stream = event.stream.value_or(event.tid.value_or(0));
+    return streams_.number({device, context, stream});
   }
-  if (event.phase != 'X') return;
-  const std::string_view category = event.legacy_cpu   ? std::string_view("cpu_op")
-                                    : event.legacy_gpu ? std::string_view("gpu_user_annotation")
-                                                       : event.category;
-  if (!event.start_ns || (event.length_ns && *event.length_ns < 0)) return bad();
-  fraction_ |= event.fraction;
-  if (category == "Trace") {
-    if (span_end_ == 0 && event.length_ns) {
-      span_begin_ = *event.start_ns;
-      span_end_ = *event.start_ns + *event.length_ns;
+
+  std::uint32_t attributes(const Event& event) {
+    model::StringId text = 0;
+    if (!event.collective.empty()) {
+      std::string what(event.collective);
+      if (event.elements) what += " of " + std::to_string(*event.elements) + ' ' + std::string(event.dtype);
+      if (event.group_size) what += " over " + base::counted(static_cast<std::uint64_t>(*event.group_size), "rank");
+      const std::string_view group = event.group.empty() ? event.group_id : event.group;
+      if (!group.empty()) what += " (" + std::string(group) + ')';
+      text = s_.strings.intern(what);
+    } else if (!event.shapes.empty()) {
+      text = s_.strings.intern(event.shapes);
     }
-    return;
+    if (text == 0 && !event.sequence) return kNone;
+    if (!event.collective.empty() && event.elements && bytes_of(event.dtype) > 0) {
+      model::Attributes& out = s_.attributes.emplace_back();
+      out.text = text;
+      out.payload_type = model::PayloadType::kUint64;
+      out.payload_u64 = static_cast<std::uint64_t>(std::max<std::int64_t>(0, *event.elements)) * bytes_of(event.dtype);
+      return count(s_.attributes) - 1;
+    }
+    if (!event.sequence) {
+      const auto [at, added] = texts_.emplace(text, count(s_.attributes));
+      if (added) s_.attributes.emplace_back().text = text;
+      return at->second;
+    }
+    model::Attributes& out = s_.attributes.emplace_back();
+    out.text = text;
+    out.payload_type = model::PayloadType::kInt64;
+    out.payload_i64 = *event.sequence;
+    return count(s_.attributes) - 1;
   }
-  const bool gpu_work = category == "kernel" || category == "Kernel" || category == "gpu_memcpy" ||
-                        category == "gpu_memset" || category == "Memcpy" || category == "Memset";
-  if (gpu_work && (event.stream || event.tid)) {
-    ++known_;
-    return kernel(event);
-  }
-  if (!event.pid || !event.tid) {
-    lost_gpu_work_ |= gpu_work;
-    return bad();
-  }
-  ++known_;
-  if (category == "cpu_op" || category == "user_annotation" || category == "Operator") {
-    range(event, 0);
-    if (!event.collective.empty()) collective(event);
-    return;
-  }
-  if (category == "cuda_runtime" || category == "cuda_driver" || category == "Runtime" || category == "xpu_runtime" ||
-      category == "hip_runtime")
-    return call(event);
-  if (category == "cuda_sync") return wait(event);
-  if (category == "python_function") {
-    constexpr std::string_view kModule = "nn.Module: ";
-    if (!event.name.starts_with(kModule)) return range(event, domain("python"));
-    Event module = event;
-    module.name.remove_prefix(kModule.size());
-    return range(module, domain("nn.Module"));
-  }
-  if (category == "gpu_user_annotation") {
-    const std::uint32_t device = event.device.value_or(*event.pid), stream = event.stream.value_or(*event.tid);
-    return range(event, domain("gpu_annotation"),
-                 no_thread("GPU " + std::to_string(device) + " stream " + std::to_string(stream), stream));
-  }
-  if (category == "overhead") return range(event, domain("overhead"), no_thread("profiler", 0));
-  if (category == "cuda_profiler_range") return;
-  --known_;
-  ++unread_[std::string(category)];
-}
 
-void Builder::member(std::string_view key, std::string_view json) {
-  if (key == "baseTimeNanoseconds") {
-    base_ns_ = base::to_int(json).value_or(0);
-    return;
+  void range(const Event& event, std::uint32_t in, std::uint32_t on = kNone) {
+    model::Range out;
+    out.start_ns = *event.start_ns;
+    out.end_ns = event.length_ns ? *event.start_ns + *event.length_ns : model::kOpen;
+    out.name = s_.strings.intern(event.name);
+    out.thread = on == kNone ? thread(*event.pid, *event.tid) : on;
+    out.domain = in;
+    out.attributes = attributes(event);
+    out.end_thread = event.external_id.value_or(kNone);  // until order_ranges()
+    s_.ranges.push_back(out);
   }
-  if (key != "deviceProperties" && key != "distributedInfo") return;
-  const simdjson::padded_string padded(json);
-  od::parser parser;
-  od::document document;
-  if (parser.iterate(padded).get(document) != simdjson::SUCCESS) return;
-  if (key == "distributedInfo") {
-    od::object object;
-    if (document.get_object().get(object) != simdjson::SUCCESS) return;
-    std::int64_t ranks = 0, groups = 0;
-    for (auto field : object) {
-      std::string_view name, text;
-      od::value value;
-      if (field.unescaped_key().get(name) != simdjson::SUCCESS || field.value().get(value) != simdjson::SUCCESS) break;
-      std::int64_t number = -1;
-      if (name == "backend") {
-        if (value.get_string().get(text) == simdjson::SUCCESS) backend_ = text;
-      } else if (name == "rank" || name == "world_size" || name == "pg_count") {
-        if (value.get_int64().get(number) != simdjson::SUCCESS || number < 0 || number >= (1 << 30)) continue;
-        (name == "rank" ? rank_ : name == "pg_count" ? groups : ranks) = number;
+
+  /// record_param_comms, once more as what NCCL itself would have marked: a range of the domain NCCL with communicator,
+  /// ranks and bytes, by which calls of several ranks are joined. The bytes are those of one rank's part, as NCCL
+  /// counts.
+  void collective(const Event& event) {
+    const std::string_view name = nccl_name(event.collective);
+    if (name.empty() || backend_.find("nccl") == std::string::npos || event.group_size.value_or(0) < 2) return;
+    const bool parts_out = name == "ncclReduceScatter" || name == "ncclScatter", all_to_all = name == "ncclAlltoAll";
+    const std::int64_t elements = (parts_out ? event.elements_out : event.elements).value_or(-1);
+    const auto each = static_cast<std::int64_t>(bytes_of(event.dtype));
+    std::int64_t bytes =
+        each > 0 && elements >= 0 && elements <= std::numeric_limits<std::int64_t>::max() / 16 ? elements * each : -1;
+    if (all_to_all && bytes > 0) bytes = event.collective.ends_with('v') ? -1 : bytes / *event.group_size;
+    Event call = event;
+    call.name = name;
+    call.collective = {};  // no text and no payload: the numbers stand in fields
+    call.shapes.clear();
+    call.sequence.reset();
+    range(call, index_.domain("NCCL"));
+    s_.ranges.back().attributes = count(s_.attributes);
+    s_.attributes.emplace_back();
+    const std::string group = std::string(event.group_id) + '\n' + std::string(event.group_ranks);
+    collectives_[s_.ranges.back().attributes] = {base::fnv1a(group) | 1, *event.group_size, bytes};
+  }
+
+  void call(const Event& event) {
+    model::Launch out;
+    out.start_ns = *event.start_ns;
+    out.end_ns = event.length_ns ? *event.start_ns + *event.length_ns : model::kOpen;
+    out.thread = thread(*event.pid, *event.tid);
+    out.correlation = event.correlation.value_or(0);
+    out.name = s_.strings.intern(event.name);
+    out.kind = launch_kind(cuda_name(event.name));
+    if (event.correlation) calls_.emplace_back(*event.correlation, count(s_.launches));
+    s_.launches.push_back(out);
+  }
+
+  /// Kernels, copies and sets; their `launch` holds the correlation id until link_work().
+  void kernel(const Event& event) {
+    const std::int64_t end = *event.start_ns + event.length_ns.value_or(0);
+    const std::uint32_t correlation = event.correlation.value_or(kNone), external = event.external_id.value_or(kNone),
+                        key = stream_key(event);
+    std::uint32_t node = kNone;
+    if (event.graph_node && *event.graph_node != 0) {
+      node = nodes_.number(*event.graph_node);
+      if (node == s_.graph_nodes.size())
+        s_.graph_nodes.push_back({*event.graph_node, event.graph.value_or(*event.graph_node >> 32), 0, kNone});
+    }
+    const std::uint64_t bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, event.bytes.value_or(0)));
+    if (event.category == "gpu_memcpy" || event.category == "Memcpy") {
+      s_.copies.push_back({*event.start_ns, end, bytes, correlation, key, node, copy_kind(base::lower(event.name))});
+      copy_external_.push_back(external);
+      return;
+    }
+    if (event.category == "gpu_memset" || event.category == "Memset") {
+      s_.memsets.push_back({*event.start_ns, end, bytes, correlation, key, node});
+      memset_external_.push_back(external);
+      return;
+    }
+    model::KernelShape shape;
+    shape.grid = event.grid;
+    shape.block = event.block;
+    shape.registers_per_thread = event.registers.value_or(0);
+    s_.kernels.push_back(
+        {*event.start_ns, end, correlation, index_.kernel_name(event.name), index_.shapes.of(shape), key, node});
+    kernel_external_.push_back(external);
+  }
+
+  void wait(const Event& event) {
+    model::Synchronization out;
+    out.start_ns = *event.start_ns;
+    out.end_ns = *event.start_ns + event.length_ns.value_or(0);
+    const std::string_view kind = event.label.empty() ? event.name : event.label;
+    out.kind = kind.find("Wait") != std::string_view::npos      ? model::SyncKind::kStreamWaitEvent
+               : kind.find("Stream") != std::string_view::npos  ? model::SyncKind::kStream
+               : kind.find("Event") != std::string_view::npos   ? model::SyncKind::kEvent
+               : kind.find("Context") != std::string_view::npos ? model::SyncKind::kContext
+                                                                : model::SyncKind::kUnknown;
+    out.launch = event.correlation.value_or(kNone);
+    s_.synchronizations.push_back(out);
+  }
+
+  void metadata(const Event& event) {
+    if (!event.pid || event.label.empty()) return;
+    if (event.name == "process_name") process_names_[*event.pid] = s_.strings.intern(event.label);
+    if (event.name == "thread_name" && event.tid)
+      thread_names_[thread_key(*event.pid, *event.tid)] = s_.strings.intern(event.label);
+  }
+
+  /// What the allocator gave (or took back, then negative), at its moment.
+  void memory(const Event& event) {
+    if (!event.bytes || !event.start_ns || !event.pid || !event.tid) return;
+    model::Attributes& with = s_.attributes.emplace_back();
+    with.payload_type = model::PayloadType::kInt64;
+    with.payload_i64 = *event.bytes;
+    s_.marks.push_back({*event.start_ns, s_.strings.intern(event.name), thread(*event.pid, *event.tid),
+                        index_.domain("memory"), count(s_.attributes) - 1});
+  }
+
+  /// In the order of the pushes: of two that begin at once the longer one, else the one that PyTorch numbered first,
+  /// holds the other. Traces of whole microseconds have ends that lie up to one behind that of what holds them.
+  void order_ranges() {
+    const auto id = [](const model::Range& range) { return range.end_thread; };
+    std::sort(s_.ranges.begin(), s_.ranges.end(), [&](const model::Range& a, const model::Range& b) {
+      if (a.thread != b.thread) return a.thread < b.thread;
+      if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
+      return a.end_ns != b.end_ns ? a.end_ns > b.end_ns : id(a) < id(b);
+    });
+    if (!fraction_) {
+      std::vector<const model::Range*> open;
+      for (model::Range& range : s_.ranges) {
+        if (range.domain != 0) continue;
+        while (!open.empty() && (open.back()->thread != range.thread || open.back()->end_ns <= range.start_ns))
+          open.pop_back();
+        if (!open.empty() && range.end_ns != model::kOpen && range.end_ns > open.back()->end_ns &&
+            range.end_ns - open.back()->end_ns <= kMicrosecond)
+          range.end_ns = open.back()->end_ns;
+        open.push_back(&range);
       }
     }
-    world_ = static_cast<std::uint32_t>(ranks);
-    if (rank_ >= 0 && ranks > 0) job_ = ", rank " + std::to_string(rank_) + " of " + std::to_string(ranks);
-    if (groups > 0) job_ += ", " + base::counted(static_cast<std::uint64_t>(groups), "process group");
-    if (!backend_.empty()) job_ += ", " + backend_;
-    return;
   }
-  od::array devices;
-  if (document.get_array().get(devices) != simdjson::SUCCESS) return;
-  for (auto each : devices) {
-    od::object object;
-    if (each.get_object().get(object) != simdjson::SUCCESS) return;
-    model::Device device;
-    for (auto field : object) {
-      std::string_view name;
-      od::value value;
-      if (field.unescaped_key().get(name) != simdjson::SUCCESS || field.value().get(value) != simdjson::SUCCESS) return;
-      std::uint64_t number = 0;
-      if (name == "name") {
-        std::string_view text;
-        if (value.get_string().get(text) == simdjson::SUCCESS) device.name = s_.strings.intern(text);
-        continue;
-      }
-      if (value.get_uint64().get(number) != simdjson::SUCCESS) continue;
-      const auto small = static_cast<std::uint32_t>(std::min<std::uint64_t>(number, kNone));
-      if (name == "id") device.ordinal = small;
-      if (name == "computeMajor") device.compute_major = small;
-      if (name == "computeMinor") device.compute_minor = small;
-      if (name == "numSms") device.sm_count = small;
-      if (name == "totalGlobalMem") device.memory_bytes = number;
-    }
-    if (device_of_.emplace(device.ordinal, count(s_.devices)).second) s_.devices.push_back(device);
-  }
-}
 
-/// In the order of the pushes: of two that begin at once the longer one, else the one that PyTorch numbered first,
-/// holds the other. Traces of whole microseconds have ends that lie up to one behind that of what holds them.
-void Builder::order_ranges() {
-  const auto id = [](const model::Range& range) { return range.end_thread; };
-  std::sort(s_.ranges.begin(), s_.ranges.end(), [&](const model::Range& a, const model::Range& b) {
-    if (a.thread != b.thread) return a.thread < b.thread;
-    if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
-    return a.end_ns != b.end_ns ? a.end_ns > b.end_ns : id(a) < id(b);
-  });
-  if (!fraction_) {
+  void number_collectives() {
+    if (collectives_.empty()) return;
+    const model::StringId id = s_.strings.intern("NCCL communicator ID"), ranks = s_.strings.intern("No. of ranks"),
+                          size = s_.strings.intern("Message size [bytes]");
+    for (std::uint32_t i = 0; i < s_.ranges.size(); ++i) {
+      const auto found = collectives_.find(s_.ranges[i].attributes);
+      if (found == collectives_.end()) continue;
+      const auto add = [&](model::StringId name, std::uint64_t bits) {
+        s_.payload_fields.push_back({i, name, model::PayloadType::kUint64, bits});
+      };
+      add(id, found->second.communicator);
+      add(ranks, static_cast<std::uint64_t>(found->second.ranks));
+      if (found->second.bytes >= 0) add(size, static_cast<std::uint64_t>(found->second.bytes));
+    }
+  }
+
+  std::uint32_t launch_of(std::uint32_t correlation, std::uint32_t external) {
+    const auto by_first = [](const auto& pair, std::uint32_t id) { return pair.first < id; };
+    if (correlation != kNone) {
+      const auto call = std::lower_bound(calls_.begin(), calls_.end(), correlation, by_first);
+      if (call != calls_.end() && call->first == correlation) return call->second;
+    }
+    if (external == kNone) return kNone;
+    const auto found = std::lower_bound(operators_.begin(), operators_.end(), external, by_first);
+    if (found == operators_.end() || found->first != external) return kNone;
+    ++placed_;
+    const auto [at, added] = standing_in_.emplace(found->second, count(s_.launches));
+    if (added) {
+      const model::Range& range = s_.ranges[found->second];
+      s_.launches.push_back({range.start_ns, model::kOpen, range.thread, 0, 0, model::LaunchKind::kKernel});
+    }
+    return at->second;
+  }
+
+  template <class Work>
+  void link(std::vector<Work>& all, model::LaunchKind kind) {
+    const std::vector<std::uint32_t>& external = kind == model::LaunchKind::kKernel ? kernel_external_
+                                                 : kind == model::LaunchKind::kCopy ? copy_external_
+                                                                                    : memset_external_;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      Work& work = all[i];
+      work.launch = launch_of(work.launch, external[i]);
+      const std::uint32_t owner = work.launch == kNone ? 0 : s_.threads[s_.launches[work.launch].thread].process;
+      const auto& [device, context, stream] = streams_.keys()[work.stream];
+      work.stream = index_.streams.of({owner, index_.devices.of({kNone, device}), context, stream});
+      if (work.launch != kNone) launched(s_.launches[work.launch], kind);
+    }
+  }
+
+  void link_work() {
+    // A driver call inside a runtime call has its correlation id: the outer one counts.
+    std::sort(calls_.begin(), calls_.end(), [&](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first < b.first : s_.launches[a.second].start_ns < s_.launches[b.second].start_ns;
+    });
+    for (std::uint32_t i = 0; i < s_.ranges.size(); ++i) {
+      model::Range& range = s_.ranges[i];
+      if (range.end_thread != kNone && range.domain == 0) operators_.emplace_back(range.end_thread, i);
+      range.end_thread = kNone;
+    }
+    std::sort(operators_.begin(), operators_.end());
+    if (s_.processes.empty() && (!s_.kernels.empty() || !s_.copies.empty() || !s_.memsets.empty())) (void)process(0);
+    link(s_.kernels, model::LaunchKind::kKernel);
+    link(s_.copies, model::LaunchKind::kCopy);
+    link(s_.memsets, model::LaunchKind::kMemset);
+  }
+
+  void link_waits() {
+    for (model::Synchronization& wait : s_.synchronizations) wait.launch = launch_of(wait.launch, kNone);
+    add_waits_of_calls(s_);
+  }
+
+  void extents() {
+    if (span_end_ > 0) {
+      set_extents(s_, span_begin_, span_end_);
+    } else {
+      set_extents(s_);
+    }
+    if (base_ns_ > 0 && s_.clock.anchor_unix_ns == 0) {
+      s_.clock.anchor_ns = s_.begin_ns;
+      s_.clock.anchor_unix_ns = s_.begin_ns + base_ns_;
+    }
+  }
+
+  void losses() {
+    const auto lose = [&](model::LossKind kind, std::uint64_t count, std::string detail) {
+      if (count > 0) s_.losses.push_back({kind, count, std::move(detail)});
+    };
+    lose("bad_events", bad_events_, "events without a time, process or thread, or that are no JSON, were left out");
+    for (const auto& [category, events] : unread_)
+      lose("unread_events", events, "events of the category \"" + base::printable(category) + "\" are not read");
+    lose("unread_events", idle_threads_, "Python threads that only waited are left out");
+    if (lost_gpu_work_ && s_.kernels.empty()) s_.unrecorded.kernels = s_.unrecorded.copies = true;
+    lose(
+        "placed_by_operator", placed_,
+        "GPU work whose CUDA call is not in the trace belongs to the operator that the trace names; its launch latency "
+        "is counted from the operator's begin");
+  }
+
+  /// A Python thread that runs no operator and is in a call that waits for nine tenths of its time: a pool's, a
+  /// monitor's.
+  void leave_out_idle_threads() {
+    const std::uint32_t python = find_domain("python");
+    if (python == kNone) return;
+    std::vector<char> works(s_.threads.size());
+    std::vector<std::vector<const model::Range*>> ranges(s_.threads.size());
+    for (const model::Launch& call : s_.launches) works[call.thread] = 1;
+    for (const model::Range& range : s_.ranges) {
+      if (range.domain == python && range.end_ns != model::kOpen)
+        ranges[range.thread].push_back(&range);
+      else
+        works[range.thread] = 1;
+    }
+    std::vector<char> idle(s_.threads.size());
+    for (std::size_t thread = 0; thread < ranges.size(); ++thread) {
+      if (works[thread] != 0 || ranges[thread].empty()) continue;
+      std::sort(ranges[thread].begin(), ranges[thread].end(),
+                [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
+      std::int64_t waits = 0, all = 0, waits_until = ranges[thread].front()->start_ns, until = waits_until;
+      const auto add = [](const model::Range& range, std::int64_t& reached) {
+        const std::int64_t from = std::max(range.start_ns, reached);
+        reached = std::max(reached, range.end_ns);
+        return std::max<std::int64_t>(0, range.end_ns - from);
+      };
+      for (const model::Range* range : ranges[thread]) {
+        all += add(*range, until);
+        if (waits_for_others(s_.strings.view(range->name))) waits += add(*range, waits_until);
+      }
+      idle[thread] = static_cast<double>(waits) >= kIdle * static_cast<double>(all);
+      idle_threads_ += idle[thread] != 0 ? 1 : 0;
+    }
+    std::erase_if(s_.ranges, [&](const model::Range& range) { return idle[range.thread] != 0; });
+  }
+
+  /// What the profiler did itself is none of the program's time: taken out of the operators in which it lies, on the
+  /// thread whose CUDA call was open, since traces do not say on which it was.
+  void take_out_overhead() {
+    const std::uint32_t overhead = find_domain("overhead");
+    if (overhead == kNone) return;
+    std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> calls(s_.threads.size());
+    for (const model::Launch& call : s_.launches)
+      if (call.end_ns != model::kOpen) calls[call.thread].emplace_back(call.start_ns, call.end_ns);
+    for (auto& of_thread : calls) std::sort(of_thread.begin(), of_thread.end());
+    std::vector<std::vector<const model::Range*>> spent(s_.threads.size());
+    for (const model::Range& range : s_.ranges) {
+      if (range.domain != overhead || range.end_ns == model::kOpen) continue;
+      const std::int64_t middle = range.start_ns + (range.end_ns - range.start_ns) / 2;
+      for (std::uint32_t thread = 0; thread < calls.size(); ++thread) {
+        const auto after = std::upper_bound(calls[thread].begin(), calls[thread].end(), std::pair(middle, INT64_MAX));
+        if (after == calls[thread].begin() || std::prev(after)->second < middle) continue;
+        spent[thread].push_back(&range);
+        break;
+      }
+    }
+    for (auto& of_thread : spent)
+      std::sort(of_thread.begin(), of_thread.end(),
+                [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
     std::vector<const model::Range*> open;
-    for (model::Range& range : s_.ranges) {
+    std::vector<std::size_t> next(s_.threads.size());
+    const auto end_of = [&](std::uint32_t thread, std::int64_t until) {  // all that begins before `until`
+      for (; next[thread] < spent[thread].size() && spent[thread][next[thread]]->start_ns < until; ++next[thread]) {
+        const model::Range& one = *spent[thread][next[thread]];
+        model::CounterWait& out = s_.counter_waits.emplace_back();
+        out.process = s_.threads[thread].process;
+        for (const model::Range* around : open)
+          if (around->end_ns > one.start_ns) out.path.push_back(around->name);
+        if (out.path.empty()) {
+          s_.counter_waits.pop_back();
+          continue;
+        }
+        out.path.push_back(0);  // it lies in the last of them, as a range of no name
+        out.ns = one.end_ns - one.start_ns;
+      }
+    };
+    std::uint32_t on = kNone;
+    for (const model::Range& range : s_.ranges) {  // in the order of the pushes, thread by thread
       if (range.domain != 0) continue;
-      while (!open.empty() && (open.back()->thread != range.thread || open.back()->end_ns <= range.start_ns))
-        open.pop_back();
-      if (!open.empty() && range.end_ns != model::kOpen && range.end_ns > open.back()->end_ns &&
-          range.end_ns - open.back()->end_ns <= kMicrosecond)
-        range.end_ns = open.back()->end_ns;
+      if (range.thread != on) {
+        if (on != kNone) end_of(on, INT64_MAX);
+        open.clear();
+        on = range.thread;
+      }
+      end_of(on, range.start_ns);
+      while (!open.empty() && open.back()->end_ns <= range.start_ns) open.pop_back();
       open.push_back(&range);
     }
+    if (on != kNone) end_of(on, INT64_MAX);
   }
-}
 
-void Builder::number_collectives() {
-  if (collectives_.empty()) return;
-  const model::StringId id = s_.strings.intern("NCCL communicator ID"), ranks = s_.strings.intern("No. of ranks"),
-                        size = s_.strings.intern("Message size [bytes]");
-  for (std::uint32_t i = 0; i < s_.ranges.size(); ++i) {
-    const auto found = collectives_.find(s_.ranges[i].attributes);
-    if (found == collectives_.end()) continue;
-    const auto add = [&](model::StringId name, std::uint64_t bits) {
-      s_.payload_fields.push_back({i, name, model::PayloadType::kUint64, bits});
-    };
-    add(id, found->second.communicator);
-    add(ranks, static_cast<std::uint64_t>(found->second.ranks));
-    if (found->second.bytes >= 0) add(size, static_cast<std::uint64_t>(found->second.bytes));
-  }
-}
-
-std::uint32_t Builder::launch_of(std::uint32_t correlation, std::uint32_t external) {
-  const auto by_first = [](const auto& pair, std::uint32_t id) { return pair.first < id; };
-  if (correlation != kNone) {
-    const auto call = std::lower_bound(calls_.begin(), calls_.end(), correlation, by_first);
-    if (call != calls_.end() && call->first == correlation) return call->second;
-  }
-  if (external == kNone) return kNone;
-  const auto found = std::lower_bound(operators_.begin(), operators_.end(), external, by_first);
-  if (found == operators_.end() || found->first != external) return kNone;
-  ++placed_;
-  const auto [at, added] = standing_in_.emplace(found->second, count(s_.launches));
-  if (added) {
-    const model::Range& range = s_.ranges[found->second];
-    s_.launches.push_back({range.start_ns, model::kOpen, range.thread, 0, 0, model::LaunchKind::kKernel});
-  }
-  return at->second;
-}
-
-template <class Work>
-void Builder::link(std::vector<Work>& all, model::LaunchKind kind) {
-  const std::vector<std::uint32_t>& external = kind == model::LaunchKind::kKernel ? kernel_external_
-                                               : kind == model::LaunchKind::kCopy ? copy_external_
-                                                                                  : memset_external_;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    Work& work = all[i];
-    work.launch = launch_of(work.launch, external[i]);
-    const std::uint32_t owner = work.launch == kNone ? 0 : s_.threads[s_.launches[work.launch].thread].process;
-    const StreamKey& key = keys_[work.stream];
-    const auto [at, added] = stream_of_.emplace(std::pair(owner, work.stream), count(s_.streams));
-    if (added) {
-      const auto [device, fresh] = device_of_.emplace(key.device, count(s_.devices));
-      if (fresh) s_.devices.emplace_back().ordinal = key.device;
-      s_.streams.push_back({owner, device->second, key.context, key.id, 0});
-    }
-    work.stream = at->second;
-    if (work.launch == kNone) continue;
-    model::LaunchKind& known = s_.launches[work.launch].kind;
-    if (known != model::LaunchKind::kGraph && known != model::LaunchKind::kSynchronize) known = kind;
-  }
-}
-
-void Builder::link_work() {
-  // A driver call inside a runtime call has its correlation id: the outer one counts.
-  std::sort(calls_.begin(), calls_.end(), [&](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first < b.first : s_.launches[a.second].start_ns < s_.launches[b.second].start_ns;
-  });
-  for (std::uint32_t i = 0; i < s_.ranges.size(); ++i) {
-    model::Range& range = s_.ranges[i];
-    if (range.end_thread != kNone && range.domain == 0) operators_.emplace_back(range.end_thread, i);
-    range.end_thread = kNone;
-  }
-  std::sort(operators_.begin(), operators_.end());
-  if (s_.processes.empty() && (!s_.kernels.empty() || !s_.copies.empty() || !s_.memsets.empty())) (void)process(0);
-  link(s_.kernels, model::LaunchKind::kKernel);
-  link(s_.copies, model::LaunchKind::kCopy);
-  link(s_.memsets, model::LaunchKind::kMemset);
-}
-
-void Builder::link_waits() {
-  for (model::Synchronization& wait : s_.synchronizations) wait.launch = launch_of(wait.launch, kNone);
-  add_waits_of_calls(s_);
-}
-
-void Builder::extents() {
-  if (span_end_ > 0) {
-    set_extents(s_, span_begin_, span_end_);
-  } else {
-    set_extents(s_);
-  }
-  if (base_ns_ > 0 && s_.clock.anchor_unix_ns == 0) {
-    s_.clock.anchor_ns = s_.begin_ns;
-    s_.clock.anchor_unix_ns = s_.begin_ns + base_ns_;
-  }
-}
-
-void Builder::losses() {
-  const auto lose = [&](model::LossKind kind, std::uint64_t count, std::string detail) {
-    if (count > 0) s_.losses.push_back({kind, count, std::move(detail)});
+  model::Session s_;
+  Index index_{s_};
+  std::map<std::string, std::uint32_t> no_threads_;  ///< what is on a timeline of its own: GPU streams, the profiler
+  base::Numbering<std::array<std::uint32_t, 3>> streams_;  ///< device, context and number
+  std::unordered_map<model::StringId, std::uint32_t> texts_;
+  base::Numbering<std::uint64_t> nodes_;
+  std::map<std::uint32_t, model::StringId> process_names_;
+  std::unordered_map<std::uint64_t, model::StringId> thread_names_;
+  struct Collective {
+    std::uint64_t communicator;
+    std::int64_t ranks, bytes;  ///< bytes -1 where the trace does not say
   };
-  lose("bad_events", bad_events_, "events without a time, process or thread, or that are no JSON, were left out");
-  for (const auto& [category, events] : unread_)
-    lose("unread_events", events, "events of the category \"" + base::printable(category) + "\" are not read");
-  lose("unread_events", idle_threads_, "Python threads that only waited are left out");
-  if (lost_gpu_work_ && s_.kernels.empty()) s_.unrecorded.kernels = s_.unrecorded.copies = true;
-  lose("placed_by_operator", placed_,
-       "GPU work whose CUDA call is not in the trace belongs to the operator that the trace names; its launch latency "
-       "is counted from the operator's begin");
-}
+  std::unordered_map<std::uint32_t, Collective> collectives_;  ///< by attributes of their ranges
+  std::string backend_;
+  std::vector<std::uint32_t> kernel_external_, copy_external_, memset_external_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> calls_;      ///< correlation id, launch
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> operators_;  ///< external id, range; made when asked for
+  std::map<std::string, std::uint64_t, std::less<>> unread_;        ///< events by category
+  std::map<std::uint32_t, std::uint32_t> standing_in_;              ///< range: launch that stands in for its call
+  std::int64_t span_begin_ = 0, span_end_ = 0, base_ns_ = 0;
+  std::int64_t rank_ = -1;
+  std::uint32_t world_ = 0;
+  std::string job_;
+  std::uint64_t events_ = 0, known_ = 0, bad_events_ = 0, placed_ = 0, idle_threads_ = 0;
+  bool fraction_ = false, lost_gpu_work_ = false;
+};
 
-/// A Python thread that runs no operator and is in a call that waits for nine tenths of its time: a pool's, a
-/// monitor's.
-void Builder::leave_out_idle_threads() {
-  const auto python = domains_.find("python");
-  if (python == domains_.end()) return;
-  std::vector<char> works(s_.threads.size());
-  std::vector<std::vector<const model::Range*>> ranges(s_.threads.size());
-  for (const model::Launch& call : s_.launches) works[call.thread] = 1;
-  for (const model::Range& range : s_.ranges) {
-    if (range.domain == python->second && range.end_ns != model::kOpen)
-      ranges[range.thread].push_back(&range);
-    else
-      works[range.thread] = 1;
-  }
-  std::vector<char> idle(s_.threads.size());
-  for (std::size_t thread = 0; thread < ranges.size(); ++thread) {
-    if (works[thread] != 0 || ranges[thread].empty()) continue;
-    std::sort(ranges[thread].begin(), ranges[thread].end(),
-              [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
-    std::int64_t waits = 0, all = 0, waits_until = ranges[thread].front()->start_ns, until = waits_until;
-    const auto add = [](const model::Range& range, std::int64_t& reached) {
-      const std::int64_t from = std::max(range.start_ns, reached);
-      reached = std::max(reached, range.end_ns);
-      return std::max<std::int64_t>(0, range.end_ns - from);
-    };
-    for (const model::Range* range : ranges[thread]) {
-      all += add(*range, until);
-      if (waits_for_others(s_.strings.view(range->name))) waits += add(*range, waits_until);
-    }
-    idle[thread] = static_cast<double>(waits) >= kIdle * static_cast<double>(all);
-    idle_threads_ += idle[thread] != 0 ? 1 : 0;
-  }
-  std::erase_if(s_.ranges, [&](const model::Range& range) { return idle[range.thread] != 0; });
-}
+}  // namespace
 
-/// What the profiler did itself is none of the program's time: taken out of the operators in which it lies, on the
-/// thread whose CUDA call was open, since traces do not say on which it was.
-void Builder::take_out_overhead() {
-  const auto overhead = domains_.find("overhead");
-  if (overhead == domains_.end()) return;
-  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> calls(s_.threads.size());
-  for (const model::Launch& call : s_.launches)
-    if (call.end_ns != model::kOpen) calls[call.thread].emplace_back(call.start_ns, call.end_ns);
-  for (auto& of_thread : calls) std::sort(of_thread.begin(), of_thread.end());
-  std::vector<std::vector<const model::Range*>> spent(s_.threads.size());
-  for (const model::Range& range : s_.ranges) {
-    if (range.domain != overhead->second || range.end_ns == model::kOpen) continue;
-    const std::int64_t middle = range.start_ns + (range.end_ns - range.start_ns) / 2;
-    for (std::uint32_t thread = 0; thread < calls.size(); ++thread) {
-      const auto after = std::upper_bound(calls[thread].begin(), calls[thread].end(), std::pair(middle, INT64_MAX));
-      if (after == calls[thread].begin() || std::prev(after)->second < middle) continue;
-      spent[thread].push_back(&range);
-      break;
+base::Result<model::Session> build(Splitter splitter, const std::string& name) {
+  Builder builder;
+  EventParser parser;
+  Event event;
+  Piece piece;
+  while (splitter.next(piece)) {
+    if (!piece.key.empty()) {
+      builder.member(piece.key, piece.text);
+    } else if (parser.parse(piece.text, event)) {
+      builder.add(event);
+    } else {
+      builder.bad();
     }
   }
-  for (auto& of_thread : spent)
-    std::sort(of_thread.begin(), of_thread.end(),
-              [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
-  std::vector<const model::Range*> open;
-  std::vector<std::size_t> next(s_.threads.size());
-  const auto end_of = [&](std::uint32_t thread, std::int64_t until) {  // all that begins before `until`
-    for (; next[thread] < spent[thread].size() && spent[thread][next[thread]]->start_ns < until; ++next[thread]) {
-      const model::Range& one = *spent[thread][next[thread]];
-      model::CounterWait& out = s_.counter_waits.emplace_back();
-      out.process = s_.threads[thread].process;
-      for (const model::Range* around : open)
-        if (around->end_ns > one.start_ns) out.path.push_back(around->name);
-      if (out.path.empty()) {
-        s_.counter_waits.pop_back();
-        continue;
-      }
-      out.path.push_back(0);  // it lies in the last of them, as a range of no name
-      out.ns = one.end_ns - one.start_ns;
-    }
-  };
-  std::uint32_t on = kNone;
-  for (const model::Range& range : s_.ranges) {  // in the order of the pushes, thread by thread
-    if (range.domain != 0) continue;
-    if (range.thread != on) {
-      if (on != kNone) end_of(on, INT64_MAX);
-      open.clear();
-      on = range.thread;
-    }
-    end_of(on, range.start_ns);
-    while (!open.empty() && open.back()->end_ns <= range.start_ns) open.pop_back();
-    open.push_back(&range);
+  const std::string where = name + ": byte " + std::to_string(splitter.offset());
+  if (builder.known() == 0) {
+    if (!splitter.broken().empty())
+      return base::fail(base::Code::kBadData, "this JSON cannot be read: " + splitter.broken(), where,
+                        "Check that the file was copied whole.");
+    return base::fail(base::Code::kBadData,
+                      builder.events() == 0 ? "a trace without events"
+                                            : "a trace without operators, CUDA calls or kernels of PyTorch",
+                      name, "Give what torch.profiler.profile(...).export_chrome_trace(FILE) wrote.");
   }
-  if (on != kNone) end_of(on, INT64_MAX);
-}
-
-model::Session Builder::finish() {
-  for (auto& thread : s_.threads)
-    if (thread.process == kNone) thread.process = s_.processes.empty() ? process(0) : 0;
-  leave_out_idle_threads();
-  order_ranges();
-  take_out_overhead();
-  number_collectives();
-  link_work();
-  link_waits();
-  for (auto& [pid, index] : process_of_) {
-    if (const auto name = process_names_.find(pid); name != process_names_.end())
-      s_.processes[index].name = name->second;
-    if (rank_ < 0) continue;
-    s_.processes[index].rank = static_cast<std::uint32_t>(rank_);
-    s_.processes[index].world = world_;
-  }
-  for (model::Thread& thread : s_.threads) {
-    const auto name = thread_names_.find(thread_key(s_.processes[thread.process].pid, thread.tid));
-    if (thread.name == 0 && name != thread_names_.end()) thread.name = name->second;
-  }
-  for (model::Device& device : s_.devices) device.process = s_.processes.empty() ? kNone : 0;
-  extents();
-  losses();
-  return std::move(s_);
+  model::Session session = builder.finish();
+  if (!splitter.broken().empty())
+    session.losses.push_back(
+        {"torn_tail", 1,
+         "the trace ends early, " + splitter.broken() + ": " + where + "; what it held after that is missing"});
+  session.sources.push_back({name, "kineto", "PyTorch profiler" + builder.job(), {}});
+  return session;
 }
 
 }  // namespace rangescope::read::kineto

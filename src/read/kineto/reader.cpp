@@ -31,39 +31,6 @@ bool is_trace(std::string_view head, const std::filesystem::path& path) {
                         std::string_view::npos;
 }
 
-base::Result<model::Session> read_all_of(Splitter splitter, const std::string& name) {
-  Builder builder;
-  EventParser parser;
-  Event event;
-  Piece piece;
-  while (splitter.next(piece)) {
-    if (!piece.key.empty()) {
-      builder.member(piece.key, piece.text);
-    } else if (parser.parse(piece.text, event)) {
-      builder.add(event);
-    } else {
-      builder.bad();
-    }
-  }
-  const std::string where = name + ": byte " + std::to_string(splitter.offset());
-  if (builder.known() == 0) {
-    if (!splitter.broken().empty())
-      return base::fail(base::Code::kBadData, "this JSON cannot be read: " + splitter.broken(), where,
-                        "Check that the file was copied whole.");
-    return base::fail(base::Code::kBadData,
-                      builder.events() == 0 ? "a trace without events"
-                                            : "a trace without operators, CUDA calls or kernels of PyTorch",
-                      name, "Give what torch.profiler.profile(...).export_chrome_trace(FILE) wrote.");
-  }
-  model::Session session = builder.finish();
-  if (!splitter.broken().empty())
-    session.losses.push_back(
-        {"torn_tail", 1,
-         "the trace ends early, " + splitter.broken() + ": " + where + "; what it held after that is missing"});
-  session.sources.push_back({name, "kineto", "PyTorch profiler" + builder.job(), {}});
-  return session;
-}
-
 }  // namespace
 
 std::string unpacked_head(std::string_view head) {
@@ -87,13 +54,12 @@ bool KinetoReader::sniff(std::span<const std::byte> head, const std::filesystem:
 }
 
 base::Result<model::Session> KinetoReader::read(const std::filesystem::path& path, const Options&) const {
-  auto splitter = Splitter::open(path);
-  if (!splitter) return base::fail(std::move(splitter));
-  return read_all_of(std::move(*splitter), path.string());
+  auto splitter = TRY(Splitter::open(path));
+  return build(std::move(splitter), path.string());
 }
 
 base::Result<model::Session> read_text(std::string_view text, const std::string& name) {
-  return read_all_of(Splitter::of(text), name);
+  return build(Splitter::of(text), name);
 }
 
 }  // namespace rangescope::read::kineto

@@ -7,10 +7,8 @@
 #include <cstring>
 #include <limits>
 
-#include "base/demangle.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "model/kernel_name.hpp"
 #include "model/metric_unit.hpp"
 
 namespace rangescope::read::native {
@@ -81,14 +79,6 @@ std::string CounterReader::path_of(std::uint32_t target) const {
   return text;
 }
 
-std::uint32_t CounterReader::domain_index(std::string_view domain) {
-  for (std::uint32_t i = 0; i < session_.domains.size(); ++i) {
-    if (session_.strings.view(session_.domains[i].name) == domain) return i;
-  }
-  session_.domains.push_back({session_.strings.intern(domain)});
-  return static_cast<std::uint32_t>(session_.domains.size() - 1);
-}
-
 void CounterReader::add_round(const Round& round, const std::vector<std::uint32_t>& metrics) {
   const auto target = targets_.find(round.head.head.id);
   const auto named = [&](std::uint32_t id) { return names_.contains(id); };
@@ -104,7 +94,7 @@ void CounterReader::add_round(const Round& round, const std::vector<std::uint32_
   for (std::uint32_t i = 0; i < session_.devices.size(); ++i) {
     if (session_.devices[i].process == process_ && session_.devices[i].ordinal == round.head.device) out.device = i;
   }
-  const std::uint32_t domain = domain_index(name(target->second.domain));
+  const std::uint32_t domain = index_.domain(name(target->second.domain));
   for (const std::uint32_t id : target->second.names) {
     out.ranges.push_back({domain, session_.strings.intern(name(id)), target->second.kind});
   }
@@ -113,21 +103,11 @@ void CounterReader::add_round(const Round& round, const std::vector<std::uint32_
   out.passes = round.head.passes;
   if (!whole) {
     out.ordinal = round.head.kernel;
-    const std::string mangled(name(round.head.name));
-    const std::string demangled = base::demangle(mangled);
-    const model::StringId wanted = session_.strings.intern(demangled);
-    const auto known = std::find_if(session_.kernel_names.begin(), session_.kernel_names.end(),
-                                    [&](const model::KernelName& n) { return n.demangled == wanted; });
-    out.kernel_name = static_cast<std::uint32_t>(known - session_.kernel_names.begin());
-    if (known == session_.kernel_names.end()) {
-      session_.kernel_names.push_back(
-          {wanted, session_.strings.intern(model::short_kernel_name(demangled)), session_.strings.intern(mangled)});
-    }
+    out.kernel_name = index_.mangled_kernel_name(name(round.head.name));
     model::KernelShape shape;
     std::copy(std::begin(round.head.grid), std::end(round.head.grid), shape.grid.begin());
     std::copy(std::begin(round.head.block), std::end(round.head.block), shape.block.begin());
-    out.shape = static_cast<std::uint32_t>(session_.kernel_shapes.size());
-    session_.kernel_shapes.push_back(shape);
+    out.shape = index_.shapes.of(shape);
   }
   std::vector<std::string> without;
   for (std::size_t i = 0; i < round.values.size() && i < metrics.size(); ++i) {
@@ -152,7 +132,7 @@ void CounterReader::keep_wait(const wired::Tally& tally) {
   wait.ns = std::int64_t{tally.waited_ms} * 1000000;
   const auto target = targets_.find(tally.head.id);
   if (target == targets_.end() || target->second.kind == model::RangeKind::kStartEnd) return;
-  wait.domain = domain_index(name(target->second.domain));
+  wait.domain = index_.domain(name(target->second.domain));
   for (const std::uint32_t id : target->second.names) wait.path.push_back(session_.strings.intern(name(id)));
   session_.counter_waits.push_back(std::move(wait));
 }

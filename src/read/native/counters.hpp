@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "model/session.hpp"
+#include "read/index.hpp"
 #include "read/native/gpu_records.hpp"
 #include "wire/counters.hpp"
 
@@ -19,7 +20,8 @@ namespace rangescope::read::native {
 
 class CounterReader {
  public:
-  CounterReader(std::uint32_t process, model::Session& session) : process_(process), session_(session) {}
+  CounterReader(std::uint32_t process, model::Session& session, Index& index)
+      : process_(process), session_(session), index_(index) {}
 
   /// Takes names and counter records; others are left alone. True when it was a counter record.
   bool take(const GpuRecord& record);
@@ -39,7 +41,6 @@ class CounterReader {
 
   [[nodiscard]] std::string_view name(std::uint32_t id) const;
   [[nodiscard]] std::string path_of(std::uint32_t target) const;
-  std::uint32_t domain_index(std::string_view name);
   void take_target(const GpuRecord& record);
   void take_round(const GpuRecord& record);
   void add_round(const Round& round, const std::vector<std::uint32_t>& metrics);
@@ -49,6 +50,7 @@ class CounterReader {
 
   std::uint32_t process_;
   model::Session& session_;
+  Index& index_;
   std::map<std::uint32_t, std::string> names_, metrics_;
   std::map<std::uint32_t, Target> targets_;
   std::vector<Round> rounds_;

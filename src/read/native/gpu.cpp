@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -13,15 +12,16 @@
 #include <utility>
 #include <vector>
 
-#include "base/demangle.hpp"
 #include "base/fs.hpp"
 #include "base/units.hpp"
-#include "model/kernel_name.hpp"
+#include "read/graph_nodes.hpp"
+#include "read/index.hpp"
 #include "read/native/chunks.hpp"
 #include "read/native/counters.hpp"
 #include "read/native/gpu_clock.hpp"
 #include "read/native/gpu_records.hpp"
 #include "read/native/modules.hpp"
+#include "read/timeline.hpp"
 
 namespace rangescope::read::native {
 
@@ -77,12 +77,11 @@ struct KernelKind {
 class GpuReader {
  public:
   GpuReader(std::uint32_t process, model::Session& session, std::string where)
-      : process_(process), session_(session), counters_(process, session), where_(std::move(where)) {
-    for (std::uint32_t i = 0; i < session.kernel_names.size(); ++i) names_.emplace(session.kernel_names[i].mangled, i);
-    for (std::uint32_t i = 0; i < session.kernel_shapes.size(); ++i) shapes_.emplace(session.kernel_shapes[i], i);
-    for (std::uint32_t i = 0; i < session.threads.size(); ++i) {
-      if (session.threads[i].process == process) threads_.emplace(session.threads[i].tid, i);
-    }
+      : process_(process),
+        session_(session),
+        index_(session),
+        counters_(process, session, index_),
+        where_(std::move(where)) {
     first_ = {session.launches.size(), session.kernels.size(), session.copies.size(), session.memsets.size(),
               session.graph_launches.size()};
   }
@@ -120,26 +119,9 @@ class GpuReader {
   void lose(model::LossKind kind, std::uint64_t count, std::string detail) {
     session_.losses.push_back({kind, count, where_ + ": " + std::move(detail)});
   }
-  std::uint32_t thread(std::uint32_t tid) {
-    if (tid == last_tid_ && last_thread_ != model::kNone) return last_thread_;
-    last_tid_ = tid;
-    return last_thread_ = thread_of(tid);
-  }
-  std::uint32_t thread_of(std::uint32_t tid) {
-    const auto [at, fresh] = threads_.try_emplace(tid, static_cast<std::uint32_t>(session_.threads.size()));
-    if (fresh) session_.threads.push_back({process_, tid, 0});
-    return at->second;
-  }
+  std::uint32_t thread(std::uint32_t tid) { return index_.threads.of({process_, tid}); }
   std::uint32_t device(std::uint32_t ordinal) {
-    if (ordinal == model::kNone) return model::kNone;
-    const auto [at, fresh] = devices_.try_emplace(ordinal, static_cast<std::uint32_t>(session_.devices.size()));
-    if (fresh) {
-      model::Device made;
-      made.process = process_;
-      made.ordinal = ordinal;
-      session_.devices.push_back(made);
-    }
-    return at->second;
+    return ordinal == model::kNone ? model::kNone : index_.devices.of({process_, ordinal});
   }
   // A stream is known by context and number; a context names its null stream before any work does.
   std::uint32_t stream(std::uint32_t context, std::uint32_t id, std::uint32_t ordinal) {
@@ -156,14 +138,7 @@ class GpuReader {
 
   void take_name(const GpuRecord& record) {
     const auto name = record.as<gpu::Name>();
-    const auto id = session_.strings.intern(record.text(sizeof name, name.bytes));
-    const auto [at, fresh] = names_.try_emplace(id, static_cast<std::uint32_t>(session_.kernel_names.size()));
-    if (fresh) {
-      const std::string plain = base::demangle(std::string(session_.strings.view(id)));
-      session_.kernel_names.push_back(
-          {session_.strings.intern(plain), session_.strings.intern(model::short_kernel_name(plain)), id});
-    }
-    name_of_[name.head.id] = at->second;
+    name_of_[name.head.id] = index_.mangled_kernel_name(record.text(sizeof name, name.bytes));
   }
   void take_api(const GpuRecord& record) {
     const auto name = record.as<gpu::Name>();
@@ -178,17 +153,12 @@ class GpuReader {
     shape.registers_per_thread = kind.registers_per_thread;
     shape.static_shared_bytes = kind.static_shared_bytes;
     shape.dynamic_shared_bytes = kind.dynamic_shared_bytes;
-    const auto [at, fresh] = shapes_.try_emplace(shape, static_cast<std::uint32_t>(session_.kernel_shapes.size()));
-    if (fresh) session_.kernel_shapes.push_back(shape);
+    const std::uint32_t at = index_.shapes.of(shape);
     const auto name = name_of_.find(kind.name);
     if (kind.head.id >= kMostKinds) return;
     if (kind.head.id >= kinds_.size()) kinds_.resize(kind.head.id + 1, KernelKind{});
-    kinds_[kind.head.id] = {name != name_of_.end() ? name->second : nameless(), at->second, stream_at(kind.stream)};
-  }
-  std::uint32_t nameless() {
-    const auto [at, fresh] = names_.try_emplace(0, static_cast<std::uint32_t>(session_.kernel_names.size()));
-    if (fresh) session_.kernel_names.push_back({});
-    return at->second;
+    kinds_[kind.head.id] = {name != name_of_.end() ? name->second : index_.kernel_names.of({}), at,
+                            stream_at(kind.stream)};
   }
   void take_kernel(const GpuRecord& record) {
     const auto kernel = record.as<gpu::Kernel>();
@@ -311,15 +281,14 @@ class GpuReader {
 
   std::uint32_t process_;
   model::Session& session_;
+  Index index_;
   CounterReader counters_;
   std::string where_;
   Counts first_;
   GpuClock clock_;
   GraphNodes nodes_;
   ModuleCalls modules_;
-  std::unordered_map<model::StringId, std::uint32_t> names_;  // mangled -> Session::kernel_names
-  std::map<model::KernelShape, std::uint32_t> shapes_;
-  std::unordered_map<std::uint32_t, std::uint32_t> threads_, devices_, name_of_;
+  std::unordered_map<std::uint32_t, std::uint32_t> name_of_;  // the file's number -> Session::kernel_names
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> stream_of_;
   std::vector<std::uint32_t> streams_;  // the file's index -> Session::streams
   std::vector<KernelKind> kinds_;
@@ -327,7 +296,6 @@ class GpuReader {
   std::map<std::string, std::string> infos_;
   std::uint64_t undefined_ = 0;
   bool unavailable_ = false;
-  std::uint32_t last_tid_ = 0, last_thread_ = model::kNone;
 };
 
 void GpuReader::correct_clock() {
@@ -435,13 +403,8 @@ void GpuReader::add_synchronizations() {
   for (std::size_t i = first_.launches; i < session_.launches.size(); ++i) {
     const model::Launch& call = session_.launches[i];
     if (call.kind != model::LaunchKind::kSynchronize || call.end_ns == model::kOpen || paused(call.start_ns)) continue;
-    const std::string_view api = session_.strings.view(call.name);
-    const model::SyncKind kind = api.starts_with("cuCtx")      ? model::SyncKind::kContext
-                                 : api.starts_with("cuStream") ? model::SyncKind::kStream
-                                 : api.starts_with("cuEvent")  ? model::SyncKind::kEvent
-                                                               : model::SyncKind::kUnknown;
-    session_.synchronizations.push_back(
-        {call.start_ns, call.end_ns, static_cast<std::uint32_t>(i), model::kNone, kind});
+    session_.synchronizations.push_back({call.start_ns, call.end_ns, static_cast<std::uint32_t>(i), model::kNone,
+                                         sync_kind(session_.strings.view(call.name))});
   }
 }
 
@@ -586,100 +549,6 @@ void read_gpu_files(const fs::path& folder, const std::set<std::uint32_t>& left_
     const std::uint32_t process = process_of(*head, session);
     if (const auto read = read_gpu(mapping->bytes(), path.filename().string(), process, session); !read) {
       lose(session, path, read.error().what);
-    }
-  }
-}
-
-namespace {
-
-constexpr std::uint32_t graph_of(std::uint64_t node) {
-  return static_cast<std::uint32_t>(node >> 32);
-}
-
-struct Question {
-  std::int64_t at_ns = 0, since_ns = 0;
-  std::uint32_t graph_node = 0;  ///< whose path is asked for
-};
-
-}  // namespace
-
-void GraphNodes::add(const NodeMade& node) {
-  NodeMade& known = made_.try_emplace(node.node, node).first->second;
-  if (node.original != 0) known.original = node.original;  // "cloned" follows "created"
-}
-
-// CUPTI adds two nodes of its own to an instantiated graph to time it (13.0); they are no clones.
-std::uint32_t GraphNodes::kernel_nodes(std::uint32_t graph) const {
-  std::uint32_t made = 0, cloned = 0;
-  for (const auto& [id, node] : made_) {
-    if (graph_of(id) != graph || node.type != 0) continue;
-    ++(node.original != 0 ? cloned : made);
-  }
-  return cloned != 0 ? cloned : made;
-}
-
-std::uint32_t GraphNodes::use(std::uint64_t node, std::uint32_t process, model::Session& session) {
-  const auto [at, fresh] = used_.try_emplace(node, static_cast<std::uint32_t>(session.graph_nodes.size()));
-  if (fresh) session.graph_nodes.push_back({node, graph_of(node), process, model::kNone});
-  return at->second;
-}
-
-const NodeMade* GraphNodes::origin(std::uint64_t node) const {
-  const NodeMade* made = nullptr;
-  for (int steps = 0; steps < 64; ++steps) {  // a clone of a clone; a damaged file may hold a circle
-    const auto found = made_.find(node);
-    if (found == made_.end()) return made;
-    made = &found->second;
-    if (made->original == 0) return made;
-    node = made->original;
-  }
-  return nullptr;
-}
-
-void GraphNodes::place(model::Session& session) const {
-  std::map<std::uint32_t, std::vector<Question>> by_thread;
-  for (const auto& [node, index] : used_) {
-    const NodeMade* made = origin(node);
-    if (made == nullptr) continue;
-    const auto graph = graphs_.find(graph_of(made->node));
-    const std::int64_t since = graph != graphs_.end() ? graph->second : std::numeric_limits<std::int64_t>::min();
-    by_thread[made->thread].push_back({made->at_ns, since, index});
-  }
-  if (by_thread.empty()) return;
-  struct Sweep {
-    std::vector<Question> questions;
-    std::vector<const model::Range*> ranges;
-  };
-  std::map<std::uint32_t, Sweep> sweeps;
-  for (auto& [thread, questions] : by_thread) {
-    std::sort(questions.begin(), questions.end(),
-              [](const Question& a, const Question& b) { return a.at_ns < b.at_ns; });
-    sweeps[thread].questions = std::move(questions);
-  }
-  for (const model::Range& range : session.ranges) {
-    if (range.kind != model::RangeKind::kPushPop) continue;
-    if (const auto sweep = sweeps.find(range.thread); sweep != sweeps.end()) sweep->second.ranges.push_back(&range);
-  }
-  std::map<std::vector<std::uint64_t>, std::uint32_t> known;
-  for (auto& [thread, sweep] : sweeps) {
-    std::vector<const model::Range*> open;  // bottom to top
-    std::size_t next = 0;
-    for (const Question& question : sweep.questions) {
-      for (; next < sweep.ranges.size() && sweep.ranges[next]->start_ns <= question.at_ns; ++next) {
-        open.push_back(sweep.ranges[next]);
-      }
-      std::erase_if(open, [&](const model::Range* range) { return range->end_ns < question.at_ns; });
-      std::vector<model::OpenRange> path;
-      std::vector<std::uint64_t> key;
-      for (const model::Range* range : open) {
-        if (range->start_ns < question.since_ns) continue;
-        path.push_back({range->domain, range->name, model::RangeKind::kPushPop, 0, false, range->module});
-        key.push_back(std::uint64_t{range->domain} << 32 | range->name);
-      }
-      if (path.empty()) continue;
-      const auto [at, fresh] = known.try_emplace(key, static_cast<std::uint32_t>(session.captured_paths.size()));
-      if (fresh) session.captured_paths.push_back(std::move(path));
-      session.graph_nodes[question.graph_node].captured_path = at->second;
     }
   }
 }

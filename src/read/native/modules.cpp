@@ -4,6 +4,9 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "read/open_ranges.hpp"
 
 namespace rangescope::read::native {
 namespace {
@@ -12,11 +15,6 @@ namespace {
 struct Step {
   std::int64_t start_ns = 0, end_ns = 0;
   std::uint32_t module = 0, same = 0;
-};
-
-struct Thread {
-  std::vector<Step> steps;
-  std::vector<std::uint32_t> ranges;  ///< push/pop, in the order in which they were pushed
 };
 
 }  // namespace
@@ -36,7 +34,7 @@ void ModuleCalls::define(std::uint32_t number, std::uint32_t around, std::string
 
 void ModuleCalls::place(std::size_t from, model::Session& session) const {
   if (launches_.empty()) return;
-  std::map<std::uint32_t, Thread> threads;
+  std::map<std::uint32_t, std::vector<Step>> threads;
   for (const Launched& each : launches_) threads[session.launches[each.launch].thread];
   auto known = launches_.begin();
   for (std::size_t i = from; i < session.launches.size(); ++i) {
@@ -47,39 +45,26 @@ void ModuleCalls::place(std::size_t from, model::Session& session) const {
       step.same = known->same;
       ++known;
     }
-    if (const auto thread = threads.find(launch.thread); thread != threads.end()) thread->second.steps.push_back(step);
+    if (const auto thread = threads.find(launch.thread); thread != threads.end()) thread->second.push_back(step);
   }
-  for (std::uint32_t i = 0; i < session.ranges.size(); ++i) {
-    const model::Range& range = session.ranges[i];
-    if (range.kind != model::RangeKind::kPushPop) continue;
-    if (const auto thread = threads.find(range.thread); thread != threads.end()) thread->second.ranges.push_back(i);
-  }
-  for (auto& [number, thread] : threads) {
-    std::stable_sort(thread.steps.begin(), thread.steps.end(),
-                     [](const Step& a, const Step& b) { return a.start_ns < b.start_ns; });
-    std::vector<std::uint32_t> open;     // ranges of the program, bottom to top
+  for (auto& [number, program] : OpenRanges::of(session, threads)) {
+    std::vector<Step>& steps = threads[number];
+    std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.start_ns < b.start_ns; });
     std::vector<std::uint32_t> modules;  // numbers of the chain of the last launch
     std::vector<std::uint32_t> calls;    // their ranges
-    std::size_t next = 0;
-    std::uint32_t innermost = model::kNone;
-    for (const Step& step : thread.steps) {
-      const std::size_t before = next;
-      for (; next < thread.ranges.size() && session.ranges[thread.ranges[next]].start_ns <= step.start_ns; ++next)
-        open.push_back(thread.ranges[next]);
-      std::erase_if(open, [&](std::uint32_t range) { return session.ranges[range].end_ns < step.end_ns; });
-      const std::uint32_t inside = open.empty() ? model::kNone : open.back();
+    for (const Step& step : steps) {
+      const bool between = program.move_to(step.start_ns, step.end_ns);
+      const std::uint32_t inside = program.open().empty() ? model::kNone : program.open().back();
       const auto module = modules_.find(step.module);
       std::size_t same = 0;
       if (module == modules_.end()) {
         modules.clear();
       } else {
         const std::vector<std::uint32_t>& chain = module->second.chain;
-        const bool between = next != before || inside != innermost;
         const std::size_t most = between ? 0 : std::min<std::size_t>({step.same, chain.size(), modules.size()});
         while (same < most && modules[same] == chain[same]) ++same;
         modules = chain;
       }
-      innermost = inside;
       calls.resize(same);
       for (const std::uint32_t call : calls)
         session.ranges[call].end_ns = std::max(session.ranges[call].end_ns, step.end_ns);

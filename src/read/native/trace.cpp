@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/progress.hpp"
+#include "read/index.hpp"
 #include "read/native/chunks.hpp"
 #include "wire/native.hpp"
 
@@ -161,9 +162,7 @@ class TraceReader {
 
   void begin_thread(std::uint32_t tid) {
     forget_open();
-    const auto [known, fresh] = threads_.try_emplace(tid, static_cast<std::uint32_t>(session_.threads.size()));
-    if (fresh) session_.threads.push_back({process_, tid, 0});
-    thread_ = known->second;
+    thread_ = index_.threads.of({process_, tid});
     if (thinner_) thinner_->begin_thread(thread_);
   }
 
@@ -259,15 +258,7 @@ class TraceReader {
   bool domain(const record::RecordHeader& head, std::span<const std::byte> bytes) {
     std::string_view text;
     if (!text_of(bytes, text) || head.value == 0) return false;
-    const model::StringId id = session_.strings.intern(text);
-    const auto same = std::find_if(session_.domains.begin() + 1, session_.domains.end(),
-                                   [id](const model::Domain& d) { return d.name == id; });
-    if (same == session_.domains.end()) {
-      domains_[head.value] = static_cast<std::uint32_t>(session_.domains.size());
-      session_.domains.push_back({id});
-    } else {
-      domains_[head.value] = static_cast<std::uint32_t>(same - session_.domains.begin());
-    }
+    domains_[head.value] = index_.domain(text);
     return true;
   }
 
@@ -422,9 +413,7 @@ class TraceReader {
     if (bytes.size() < sizeof(record::Named)) return false;
     const auto record = load<record::Named>(bytes, 0);
     if (head.type == record::Type::kThreadName) {
-      const auto [known, fresh] = threads_.try_emplace(head.value, static_cast<std::uint32_t>(session_.threads.size()));
-      if (fresh) session_.threads.push_back({process_, head.value, 0});
-      session_.threads[known->second].name = name(record.string);
+      session_.threads[index_.threads.of({process_, head.value})].name = name(record.string);
       return true;
     }
     std::uint32_t index = 0;
@@ -566,12 +555,12 @@ class TraceReader {
   std::span<const std::byte> file_;
   const Chunks& chunks_;
   model::Session& session_;
+  Index index_{session_};
   Losses& losses_;
   std::uint32_t process_ = 0;
   std::uint64_t begun_ = 0;  // ranges
   std::int64_t last_ns_ = 0;
   std::int64_t latest_ns_ = kNoTime;                          // of the latest push or pop in the chunk
-  std::unordered_map<std::uint32_t, std::uint32_t> threads_;  // tid -> index
   std::unordered_map<std::uint32_t, std::uint32_t> domains_;  // the file's id -> index
   struct Number {
     model::StringId name;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -11,13 +10,14 @@
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "model/kernel_name.hpp"
 #include "model/metric_unit.hpp"
 #include "read/csv.hpp"
+#include "read/index.hpp"
 #include "read/ncu/csv/labels.hpp"
 #include "read/ncu/csv/number.hpp"
 #include "read/ncu/csv/nvtx_cell.hpp"
 #include "read/ncu/csv/printed.hpp"
+#include "read/ncu/device.hpp"
 
 namespace rangescope::read::ncu_csv {
 namespace {
@@ -57,8 +57,8 @@ class CsvSession {
       : text_(text), path_(std::move(path)), options_(options) {}
 
   base::Result<model::Session> read() {
-    if (auto found = find_header(); !found) return fail(std::move(found));
-    if (auto chosen = choose_point(); !chosen) return fail(std::move(chosen));
+    TRY(find_header());
+    TRY(choose_point());
     session_.sources.push_back({path_, "ncu-csv", "Nsight Compute",
                                 kind_ == Kind::kRaw       ? "raw"
                                 : kind_ == Kind::kDetails ? "details"
@@ -231,37 +231,19 @@ class CsvSession {
 
   std::uint32_t process(const Row& row) {
     const auto pid = static_cast<std::uint32_t>(base::to_uint(cell(row, columns_.pid)).value_or(0));
-    const std::string name(cell(row, columns_.process));
-    const auto [at, added] = processes_.try_emplace({pid, name}, static_cast<std::uint32_t>(session_.processes.size()));
-    if (added) session_.processes.push_back({pid, 0, session_.strings.intern(name)});
-    return at->second;
-  }
-
-  std::uint32_t domain(std::string_view name) {
-    if (name.empty()) return 0;
-    const model::StringId id = session_.strings.intern(name);
-    const auto [at, added] = domains_.try_emplace(id, static_cast<std::uint32_t>(session_.domains.size()));
-    if (added) session_.domains.push_back({id});
-    return at->second;
+    return index_.processes.of({pid, 0, session_.strings.intern(cell(row, columns_.process))});
   }
 
   std::uint32_t device(const Row& row, std::uint32_t process) {
     const auto ordinal = base::to_uint(cell(row, columns_.device));
     const std::string_view capability = cell(row, columns_.capability);
     if (!ordinal) return kNone;
-    const auto [at, added] = devices_.try_emplace({process, static_cast<std::uint32_t>(*ordinal)},
-                                                  static_cast<std::uint32_t>(session_.devices.size()));
-    if (added) {
-      model::Device device;
-      device.process = process;
-      device.ordinal = static_cast<std::uint32_t>(*ordinal);
-      const std::size_t dot = std::min(capability.find_first_of(".,"), capability.size());
-      device.compute_major = static_cast<std::uint32_t>(base::to_uint(capability.substr(0, dot)).value_or(0));
-      if (dot < capability.size())
-        device.compute_minor = static_cast<std::uint32_t>(base::to_uint(capability.substr(dot + 1)).value_or(0));
-      session_.devices.push_back(device);
-    }
-    return at->second;
+    model::Device device{process, static_cast<std::uint32_t>(*ordinal)};
+    const std::size_t dot = std::min(capability.find_first_of(".,"), capability.size());
+    device.compute_major = static_cast<std::uint32_t>(base::to_uint(capability.substr(0, dot)).value_or(0));
+    if (dot < capability.size())
+      device.compute_minor = static_cast<std::uint32_t>(base::to_uint(capability.substr(dot + 1)).value_or(0));
+    return index_.devices.of(device);
   }
 
   /// "(16, 16, 1)"; the totals of old summaries are one number and no shape.
@@ -348,39 +330,22 @@ class CsvSession {
       if (kernel == "cmdlist") measurement.scope = model::MeasuredScope::kCommandList;
     }
     if (measurement.scope == model::MeasuredScope::kKernel) {
-      measurement.kernel_name = kernel_name(kernel);
-      if (has_grid || has_block) {
-        session_.kernel_shapes.push_back(shape);
-        measurement.shape = static_cast<std::uint32_t>(session_.kernel_shapes.size() - 1);
-      }
+      measurement.kernel_name = index_.kernel_name(kernel);
+      if (has_grid || has_block) measurement.shape = index_.shapes.of(shape);
     }
     if (const auto stream = base::to_uint(cell(row, columns_.stream))) {
-      const std::array<std::uint32_t, 4> key{
-          measurement.process, measurement.device,
-          static_cast<std::uint32_t>(base::to_uint(cell(row, columns_.context)).value_or(0)),
-          static_cast<std::uint32_t>(*stream)};
-      const auto [at, added] = streams_.try_emplace(key, static_cast<std::uint32_t>(session_.streams.size()));
-      if (added) session_.streams.push_back({key[0], key[1], key[2], key[3]});
-      measurement.stream = at->second;
+      const auto context = static_cast<std::uint32_t>(base::to_uint(cell(row, columns_.context)).value_or(0));
+      measurement.stream =
+          index_.streams.of({measurement.process, measurement.device, context, static_cast<std::uint32_t>(*stream)});
     }
     ranges(row, measurement);
     count(measurement);
     return measurement;
   }
 
-  std::uint32_t kernel_name(std::string_view name) {
-    const model::StringId id = session_.strings.intern(name);
-    const auto [at, added] = kernels_.try_emplace(id, static_cast<std::uint32_t>(session_.kernel_names.size()));
-    if (added) {
-      const std::string_view shorter = model::short_kernel_name(name);
-      session_.kernel_names.push_back({id, session_.strings.intern(shorter.empty() ? name : shorter), 0});
-    }
-    return at->second;
-  }
-
   void ranges(const Row& row, model::Measurement& measurement) {
     const auto add = [&](const CellRange& range, model::RangeKind kind) {
-      measurement.ranges.push_back({domain(range.domain), session_.strings.intern(range.name), kind,
+      measurement.ranges.push_back({index_.domain(range.domain), session_.strings.intern(range.name), kind,
                                     kind == model::RangeKind::kStartEnd ? range.id + 1 : 0});
     };
     if (columns_.summary_ranges != kAbsent) {
@@ -398,10 +363,7 @@ class CsvSession {
     if (!one_thread) {
       ++several_threads_;  // process scope: the cell does not say which of them launched
     } else if (!stack.empty()) {
-      const auto [at, added] = threads_.try_emplace({measurement.process, stack.front().thread},
-                                                    static_cast<std::uint32_t>(session_.threads.size()));
-      if (added) session_.threads.push_back({measurement.process, static_cast<std::uint32_t>(stack.front().thread)});
-      measurement.thread = at->second;
+      measurement.thread = index_.threads.of({measurement.process, static_cast<std::uint32_t>(stack.front().thread)});
       // the innermost of the default domain last: it is what a range result is taken for
       for (const bool own : {false, true}) {
         for (const CellRange& range : stack) {
@@ -455,9 +417,8 @@ class CsvSession {
 
   void raw_value(model::Measurement& measurement, std::size_t column, std::string_view text) {
     const std::string& name = names_[column];
-    constexpr std::string_view kDevice = "device__attribute_";
-    if (name.starts_with(kDevice))
-      return device_attribute(measurement, std::string_view(name).substr(kDevice.size()), text);
+    if (name.starts_with(attributes_.kPrefix))
+      return device_attribute(measurement, std::string_view(name).substr(attributes_.kPrefix.size()), text);
     if (raw_metrics_[column] == kNone) raw_metrics_[column] = metric(name);
     const std::string_view unit =
         column < unit_texts_.size() ? std::string_view(unit_texts_[column]) : std::string_view{};
@@ -474,14 +435,7 @@ class CsvSession {
     if (measurement.device == kNone) return;
     model::Device& device = session_.devices[measurement.device];
     if (name == "display_name") device.name = session_.strings.intern(text);
-    const auto number = parse_number(text, point_);
-    if (!number) return;
-    if (name == "multiprocessor_count") device.sm_count = static_cast<std::uint32_t>(*number);
-    if (name == "l2_cache_size") device.l2_bytes = static_cast<std::uint64_t>(*number);
-    if (name == "clock_rate") device.sm_clock_hz = *number * 1e3;
-    if (name == "memory_clock_rate") memory_khz_ = *number;
-    if (name == "global_memory_bus_width") bus_bits_ = *number;
-    device.memory_bytes_per_s = 2e3 * memory_khz_ * bus_bits_ / 8;
+    if (const auto number = parse_number(text, point_)) attributes_.set(name, *number, device);
   }
 
   void summary(const Row& row) {
@@ -535,6 +489,7 @@ class CsvSession {
   std::string path_;
   const Options& options_;
   model::Session session_;
+  Index index_{session_};
   Kind kind_ = Kind::kRaw;
   Columns columns_;
   Point point_ = Point::kUnknown;
@@ -545,16 +500,11 @@ class CsvSession {
   std::size_t body_ = 0;
   std::uint64_t body_line_ = 1, header_line_ = 1;
   std::string last_key_;
-  double memory_khz_ = 0, bus_bits_ = 0;
+  ncu::DeviceAttributes attributes_;
   std::uint64_t torn_row_ = 0;  // line of the last row where the file ends inside it
   std::uint64_t foreign_lines_ = 0, bad_rows_ = 0, short_rows_ = 0, bad_numbers_ = 0, bad_ranges_ = 0,
                 several_threads_ = 0, mismatched_ = 0;
   std::string mismatch_;
-  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> processes_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> devices_;
-  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> threads_;
-  std::map<std::array<std::uint32_t, 4>, std::uint32_t> streams_;
-  std::unordered_map<model::StringId, std::uint32_t> domains_, kernels_;
   std::unordered_map<std::string, std::uint32_t> metrics_, members_;
 };
 
@@ -589,9 +539,8 @@ base::Result<model::Session> read_text(std::string_view text, const std::string&
 }
 
 base::Result<model::Session> NcuCsvReader::read(const std::filesystem::path& path, const Options& options) const {
-  auto mapping = base::Mapping::open(path);
-  if (!mapping) return fail(std::move(mapping));
-  return read_text(mapping->text(), path.string(), options);
+  auto mapping = TRY(base::Mapping::open(path));
+  return read_text(mapping.text(), path.string(), options);
 }
 
 }  // namespace rangescope::read::ncu_csv

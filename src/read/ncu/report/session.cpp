@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +12,8 @@
 #include "base/text.hpp"
 #include "model/metric_unit.hpp"
 #include "model/range_expression.hpp"
+#include "read/index.hpp"
+#include "read/ncu/device.hpp"
 #include "read/ncu/report/decode.hpp"
 
 namespace rangescope::read::ncu_report {
@@ -225,49 +226,26 @@ class Builder {
     device.process = info.process;
     device.ordinal = info.id;
     device.name = text(info.name);
-    std::uint64_t clock_khz = 0, memory_khz = 0, bus_bits = 0, domain = 0, bus = 0, slot = 0;
+    ncu::DeviceAttributes numbers;
+    std::uint64_t domain = 0, bus = 0, slot = 0;
     bool has_bus = false;
     for (const Attribute& attribute : info.attributes) {
-      constexpr std::string_view kPrefix = "device__attribute_";
-      if (!attribute.name.starts_with(kPrefix) || !attribute.value.is_integer()) continue;
-      const std::string_view name = attribute.name.substr(kPrefix.size());
+      if (!attribute.name.starts_with(numbers.kPrefix) || !attribute.value.is_integer()) continue;
+      const std::string_view name = attribute.name.substr(numbers.kPrefix.size());
       const std::uint64_t value = attribute.value.integer;
-      if (name == "compute_capability_major") device.compute_major = static_cast<std::uint32_t>(value);
-      if (name == "compute_capability_minor") device.compute_minor = static_cast<std::uint32_t>(value);
-      if (name == "multiprocessor_count") device.sm_count = static_cast<std::uint32_t>(value);
-      if (name == "l2_cache_size") device.l2_bytes = value;
-      if (name == "clock_rate") clock_khz = value;
-      if (name == "memory_clock_rate") memory_khz = value;
-      if (name == "global_memory_bus_width") bus_bits = value;
+      numbers.set(name, static_cast<double>(value), device);
       if (name == "chip") device.chip = text(chip_name(value));
       if (name == "pci_domain_id") domain = value;
       if (name == "pci_bus_id") bus = value, has_bus = true;
       if (name == "pci_device_id") slot = value;
     }
-    device.sm_clock_hz = static_cast<double>(clock_khz) * 1e3;
-    // double data rate: two transfers a clock
-    device.memory_bytes_per_s = 2e3 * static_cast<double>(memory_khz) * static_cast<double>(bus_bits) / 8;
     if (has_bus) {
       char address[32];
       std::snprintf(address, sizeof address, "%04llx:%02llx:%02llx.0", static_cast<unsigned long long>(domain & 0xffff),
                     static_cast<unsigned long long>(bus & 0xff), static_cast<unsigned long long>(slot & 0xff));
       device.pci_bus = text(address);
     }
-    devices_.emplace(std::pair(info.process, info.id), static_cast<std::uint32_t>(session_.devices.size()));
     session_.devices.push_back(device);
-  }
-
-  std::uint32_t thread(std::uint32_t process, std::uint64_t tid) {
-    const auto [at, added] = threads_.try_emplace({process, tid}, static_cast<std::uint32_t>(session_.threads.size()));
-    if (added) session_.threads.push_back({process, static_cast<std::uint32_t>(tid)});
-    return at->second;
-  }
-
-  std::uint32_t domain(std::string_view name) {
-    if (name.empty() || name == "<default domain>") return 0;
-    const auto [at, added] = domains_.try_emplace(text(name), static_cast<std::uint32_t>(session_.domains.size()));
-    if (added) session_.domains.push_back({text(name)});
-    return at->second;
   }
 
   /// Index into Session::metrics and the factor to its unit; kNone for what is no measurement. By string id, since
@@ -339,7 +317,7 @@ class Builder {
       case ResultKind::kGraph: measurement.scope = model::MeasuredScope::kGraph; break;
     }
     measurement.process = result.process;
-    measurement.thread = thread(result.process, result.thread);
+    measurement.thread = index_.threads.of({result.process, static_cast<std::uint32_t>(result.thread)});
     model::KernelShape shape;
     if (result.grid) shape.grid = *result.grid;
     if (result.block) shape.block = *result.block;
@@ -371,15 +349,19 @@ class Builder {
       given = {session_.measurements.size(), measurement.values.size()};
       measurement.values.push_back({known.index, value});
     }
-    if (const auto found = devices_.find({result.process, device_id}); found != devices_.end())
-      measurement.device = found->second;
+    for (std::uint32_t i = 0; i < session_.devices.size(); ++i)
+      if (session_.devices[i].process == result.process && session_.devices[i].ordinal == device_id)
+        measurement.device = i;
     if (result.kind == ResultKind::kKernel) {
       measurement.kernel_name = kernel_name(result);
-      measurement.shape = this->shape(shape);
+      measurement.shape = index_.shapes.of(shape);
     } else if (result.kind == ResultKind::kCommandList && !result.demangled.empty()) {
       measurement.kernel_name = kernel_name(result);
     }
-    if (result.stream) measurement.stream = stream(result, measurement.device);
+    if (result.stream)
+      measurement.stream =
+          index_.streams.of({result.process, measurement.device, static_cast<std::uint32_t>(result.context.value_or(0)),
+                             static_cast<std::uint32_t>(*result.stream)});
     measurement.note = capture_.note;
     if (result.nvtx) open_ranges(result, measurement);
     count(measurement);
@@ -387,36 +369,18 @@ class Builder {
   }
 
   std::uint32_t kernel_name(const Result& result) {
-    const model::KernelName name{text(result.demangled.empty() ? result.function : result.demangled),
-                                 text(result.function.empty() ? result.demangled : result.function),
-                                 text(result.mangled)};
-    const auto [at, added] = names_.try_emplace({name.demangled, name.short_name, name.mangled},
-                                                static_cast<std::uint32_t>(session_.kernel_names.size()));
-    if (added) session_.kernel_names.push_back(name);
-    return at->second;
-  }
-
-  std::uint32_t shape(const model::KernelShape& shape) {
-    const auto [at, added] = shapes_.try_emplace(shape, static_cast<std::uint32_t>(session_.kernel_shapes.size()));
-    if (added) session_.kernel_shapes.push_back(shape);
-    return at->second;
-  }
-
-  std::uint32_t stream(const Result& result, std::uint32_t device) {
-    const auto context = static_cast<std::uint32_t>(result.context.value_or(0)),
-               id = static_cast<std::uint32_t>(*result.stream);
-    const auto [at, added] = streams_.try_emplace({result.process, device, context, id},
-                                                  static_cast<std::uint32_t>(session_.streams.size()));
-    if (added) session_.streams.push_back({result.process, device, context, id});
-    return at->second;
+    return index_.kernel_names.of({text(result.demangled.empty() ? result.function : result.demangled),
+                                   text(result.function.empty() ? result.demangled : result.function),
+                                   text(result.mangled)});
   }
 
   model::OpenRange open_range(const NvtxState& state, const NvtxRange& range, model::RangeKind kind, bool inherited) {
     const NvtxDomain* in = state.domain(range.domain);
     const std::uint64_t instance =
         kind == model::RangeKind::kStartEnd || state.process_scope ? range.id : range.last_api_call;
-    return {domain(in == nullptr ? std::string_view{} : in->name), text(state.effective_name(range)), kind,
-            instance + 1, inherited};
+    const bool other = in != nullptr && in->name != model::kDefaultDomain;
+    return {index_.domain(other ? in->name : std::string_view{}), text(state.effective_name(range)), kind, instance + 1,
+            inherited};
   }
 
   void open_ranges(const Result& result, model::Measurement& measurement) {
@@ -500,9 +464,7 @@ class Builder {
   const File& file_;
   const Capture capture_;
   model::Session session_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> devices_;
-  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> threads_;
-  std::unordered_map<model::StringId, std::uint32_t> domains_;
+  Index index_{session_};
   std::vector<Metric> metrics_;
   struct Given {
     std::size_t measurement, at;  // the last one that had it, and where
@@ -510,9 +472,6 @@ class Builder {
   std::vector<Given> given_;  // by metric of the session
   const Metric missing_{kNone, 1, true, kSkipped};
   std::unordered_map<std::string_view, std::uint32_t> by_name_;
-  std::map<std::array<model::StringId, 3>, std::uint32_t> names_;
-  std::map<model::KernelShape, std::uint32_t> shapes_;
-  std::map<std::array<std::uint32_t, 4>, std::uint32_t> streams_;
   std::unordered_map<std::string, Occurrence> occurrences_;
   std::unordered_map<std::string, std::uint32_t> paths_;
 };

@@ -4,34 +4,6 @@
 
 namespace rangescope::read::nsys_csv {
 
-model::CopyKind copy_kind(std::string_view lower) {
-  using enum model::CopyKind;
-  constexpr std::pair<std::string_view, model::CopyKind> kKinds[] = {{"host-to-device", kHostToDevice},
-                                                                     {"htod", kHostToDevice},
-                                                                     {"device-to-host", kDeviceToHost},
-                                                                     {"dtoh", kDeviceToHost},
-                                                                     {"htoa", kHostToArray},
-                                                                     {"host-to-array", kHostToArray},
-                                                                     {"atoh", kArrayToHost},
-                                                                     {"atoa", kArrayToArray},
-                                                                     {"array-to-host", kArrayToHost},
-                                                                     {"array-to-array", kArrayToArray},
-                                                                     {"atod", kArrayToDevice},
-                                                                     {"array-to-device", kArrayToDevice},
-                                                                     {"dtoa", kDeviceToArray},
-                                                                     {"dtod", kDeviceToDevice},
-                                                                     {"device-to-array", kDeviceToArray},
-                                                                     {"device-to-device", kDeviceToDevice},
-                                                                     {"htoh", kHostToHost},
-                                                                     {"host-to-host", kHostToHost},
-                                                                     {"peer-to-peer", kPeerToPeer},
-                                                                     {"ptop", kPeerToPeer}};
-  for (const auto& [word, kind] : kKinds) {
-    if (lower.find(word) != std::string_view::npos) return kind;
-  }
-  return kUnknown;
-}
-
 Domains::Domains(std::span<const std::string_view> names, const FullNames& full_names) : full_names_(full_names) {
   const auto has_colon = [](std::string_view name) { return name.find(':') != std::string_view::npos; };
   const auto begins = [](std::string_view name) { return name.starts_with(':'); };

@@ -1,4 +1,4 @@
-// What names in tables of nsys stats mean: the domain of a range, the direction of a copy.
+// The domains of ranges in tables of nsys stats.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "model/gpu.hpp"
-
 namespace rangescope::read::nsys_csv {
-
-/// kUnknown for text that names none. `lower`: "[cuda memcpy htod]", "[cuda memcpy host-to-device]"
-[[nodiscard]] model::CopyKind copy_kind(std::string_view lower);
 
 /// The domains of the ranges of a trace table. Since 2024 names are "domain:name", ":name" in the default domain;
 /// before that the colon is there only with a domain, so that a name with a colon may have none. Tables of sums of the

@@ -18,6 +18,7 @@
 #include "read/nsys/csv/header.hpp"
 #include "read/nsys/csv/names.hpp"
 #include "read/nsys/csv/traces.hpp"
+#include "read/timeline.hpp"
 
 namespace rangescope::read::nsys_csv {
 namespace {
@@ -549,9 +550,8 @@ base::Result<model::Session> read_texts(std::span<const Text> texts) {
 base::Result<model::Session> read_files(std::span<const std::filesystem::path> paths) {
   std::vector<std::string> contents, names;
   for (const std::filesystem::path& path : paths) {
-    auto text = base::read_file(path);
-    if (!text) return base::fail(std::move(text));
-    contents.push_back(std::move(*text));
+    auto text = TRY(base::read_file(path));
+    contents.push_back(std::move(text));
     names.push_back(path.string());
   }
   std::vector<Text> texts;

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/text.hpp"
-#include "model/kernel_name.hpp"
 #include "read/nsys/csv/names.hpp"
 #include "read/timeline.hpp"
 
@@ -74,12 +73,6 @@ bool Traces::span(const Row& row, std::string_view start, std::string_view durat
   return true;
 }
 
-std::uint32_t Traces::shape_of(const model::KernelShape& shape) {
-  const auto [at, added] = shape_of_.emplace(shape, static_cast<std::uint32_t>(s_.kernel_shapes.size()));
-  if (added) s_.kernel_shapes.push_back(shape);
-  return at->second;
-}
-
 model::StringId Traces::kernel_name(std::string_view name, bool range_in_name) {
   if (range_in_name) name.remove_prefix(name.rfind('/') + 1);
   return s_.strings.intern(name);
@@ -142,7 +135,7 @@ bool Traces::add_work(const Row& row, bool range_in_name) {
     shape.static_shared_bytes = at("stcsmem");
     shape.dynamic_shared_bytes = at("dymsmem");
     out.what = What::kKernel;
-    out.shape = shape_of(shape);
+    out.shape = index_.shapes.of(shape);
     out.name = kernel_name(name, range_in_name);
   } else if (lower.find("memcpy") != std::string::npos || lower.find("memset") != std::string::npos) {
     out.what = lower.find("memset") != std::string::npos ? What::kMemset : What::kCopy;
@@ -168,7 +161,7 @@ bool Traces::add_execution(const Row& row, bool range_in_name) {
   out.ordinal = row.id("devid").value_or(0);
   out.name = kernel_name(row.text("kernel name"), range_in_name);
   out.function = s_.strings.intern(row.text("api function"));
-  out.shape = shape_of({triple(row.text("gridxyz")), triple(row.text("blockxyz")), {}, 0, 0, 0});
+  out.shape = index_.shapes.of({triple(row.text("gridxyz")), triple(row.text("blockxyz")), {}, 0, 0, 0});
   executions_.push_back(out);
   return true;
 }
@@ -195,48 +188,22 @@ void Traces::lose(model::LossKind kind, std::uint64_t count, std::string detail)
 }
 
 std::uint32_t Traces::process(std::uint32_t pid) {
-  return process_of_.at(pid);
+  return index_.processes.of({pid, 0, 0, kMost, -kMost});
 }
 
 /// Of work whose process no table tells: the only one, or one without a number.
 std::uint32_t Traces::process_of_nobody() {
-  if (process_of_.size() != 1 && s_.processes.size() == process_of_.size())
-    s_.processes.push_back({0, 0, 0, kMost, -kMost});
+  if (recorded_ != 1 && s_.processes.size() == recorded_) s_.processes.push_back({0, 0, 0, kMost, -kMost});
   return static_cast<std::uint32_t>(s_.processes.size() - 1);
 }
 
 std::uint32_t Traces::thread(std::uint32_t pid, std::uint32_t tid) {
-  const auto [at, added] = thread_of_.emplace(thread_key(pid, tid), static_cast<std::uint32_t>(s_.threads.size()));
-  if (added) {
-    const auto name = thread_names_.find(at->first);
-    s_.threads.push_back({process(pid), tid, name == thread_names_.end() ? 0 : name->second});
-  }
-  return at->second;
+  return index_.threads.of({process(pid), tid});
 }
 
 std::uint32_t Traces::stream(std::uint32_t process, std::uint32_t ordinal, model::StringId device,
                              std::uint32_t context, std::uint32_t id) {
-  const auto [at, added] =
-      stream_of_.emplace(std::array{process, ordinal, context, id}, static_cast<std::uint32_t>(s_.streams.size()));
-  if (added) {
-    const auto [card, fresh] =
-        device_of_.emplace(std::pair(process, ordinal), static_cast<std::uint32_t>(s_.devices.size()));
-    if (fresh) {
-      model::Device out;
-      out.process = process;
-      out.ordinal = ordinal;
-      out.name = device;
-      s_.devices.push_back(out);
-    }
-    s_.streams.push_back({process, card->second, context, id, 0});
-  }
-  return at->second;
-}
-
-std::uint32_t Traces::name_index(model::StringId name) {
-  const auto [at, added] = name_of_.emplace(name, static_cast<std::uint32_t>(s_.kernel_names.size()));
-  if (added) s_.kernel_names.push_back({name, s_.strings.intern(model::short_kernel_name(s_.strings.view(name))), 0});
-  return at->second;
+  return index_.streams.of({process, index_.devices.of({process, ordinal, device}), context, id});
 }
 
 void Traces::extend(std::uint32_t process, std::int64_t from, std::int64_t to) {
@@ -264,12 +231,6 @@ std::uint32_t Traces::launch(const ExecutionRow& execution, std::int64_t correla
   CallRow call{
       execution.call_start, execution.call_end, execution.function, execution.pid, execution.tid, correlation, kNone};
   return launch(call);
-}
-
-/// A launch is what it ran; a graph launch stays one whatever it ran.
-void Traces::ran(std::uint32_t launch, model::LaunchKind kind) {
-  model::LaunchKind& known = s_.launches[launch].kind;
-  if (known != model::LaunchKind::kGraph && known != model::LaunchKind::kSynchronize) known = kind;
 }
 
 /// calls_ are sorted by correlation id here.
@@ -324,14 +285,10 @@ void Traces::finish_ranges() {
   std::vector<std::string_view> names;
   for (const model::StringId name : distinct) names.push_back(s_.strings.view(name));
   const Domains domains(names, full_names_);
-  std::map<model::StringId, std::uint32_t> domain_of{{0, 0}};
   std::map<model::StringId, std::pair<std::uint32_t, model::StringId>> split;
   for (const model::StringId full : distinct) {
     const auto [domain, name] = domains.split(s_.strings.view(full));
-    const auto [at, added] =
-        domain_of.emplace(s_.strings.intern(domain), static_cast<std::uint32_t>(s_.domains.size()));
-    if (added) s_.domains.push_back({at->first});
-    split[full] = {at->second, s_.strings.intern(name)};
+    split[full] = {index_.domain(domain), s_.strings.intern(name)};
   }
   for (const RangeRow& row : ranges_) {
     model::Range out;
@@ -372,7 +329,8 @@ void Traces::finish_works() {
     const std::uint32_t at = stream(owner, work.ordinal, work.device, work.context, work.stream);
     extend(owner, work.start, work.end);
     if (work.what == What::kKernel) {
-      s_.kernels.push_back({work.start, work.end, launch, name_index(work.name), work.shape, at, kNone});
+      s_.kernels.push_back(
+          {work.start, work.end, launch, index_.kernel_name(s_.strings.view(work.name)), work.shape, at, kNone});
     } else if (work.what == What::kCopy) {
       s_.copies.push_back(
           {work.start, work.end, work.bytes, launch, at, kNone, copy_kind(base::lower(s_.strings.view(work.name)))});
@@ -380,9 +338,9 @@ void Traces::finish_works() {
       s_.memsets.push_back({work.start, work.end, work.bytes, launch, at, kNone});
     }
     if (launch == kNone) continue;
-    ran(launch, work.what == What::kKernel ? model::LaunchKind::kKernel
-                : work.what == What::kCopy ? model::LaunchKind::kCopy
-                                           : model::LaunchKind::kMemset);
+    launched(s_.launches[launch], work.what == What::kKernel ? model::LaunchKind::kKernel
+                                  : work.what == What::kCopy ? model::LaunchKind::kCopy
+                                                             : model::LaunchKind::kMemset);
   }
 }
 
@@ -390,10 +348,10 @@ void Traces::finish_works() {
 void Traces::finish_executions() {
   for (const ExecutionRow& row : executions_) {
     const std::uint32_t at = launch(row, -1), owner = process(row.pid);
-    s_.kernels.push_back(
-        {row.start, row.end, at, name_index(row.name), row.shape, stream(owner, row.ordinal, 0, 0, 0), kNone});
+    s_.kernels.push_back({row.start, row.end, at, index_.kernel_name(s_.strings.view(row.name)), row.shape,
+                          stream(owner, row.ordinal, 0, 0, 0), kNone});
     extend(owner, row.start, row.end);
-    ran(at, model::LaunchKind::kKernel);
+    launched(s_.launches[at], model::LaunchKind::kKernel);
   }
 }
 
@@ -424,14 +382,11 @@ void Traces::finish_calls() {
 }
 
 void Traces::finish() {
-  for (const RangeRow& row : ranges_) process_of_[row.pid] = 0;
-  for (const ExecutionRow& row : executions_) process_of_[row.pid] = 0;
-  for (const CallRow& row : calls_) process_of_[row.pid] = 0;
-  for (auto& [pid, number] : process_of_) {
-    number = static_cast<std::uint32_t>(s_.processes.size());
-    const auto name = thread_names_.find(thread_key(pid, pid));
-    s_.processes.push_back({pid, 0, name == thread_names_.end() ? 0 : name->second, kMost, -kMost});
-  }
+  std::set<std::uint32_t> pids;
+  for (const RangeRow& row : ranges_) pids.insert(row.pid);
+  for (const ExecutionRow& row : executions_) pids.insert(row.pid);
+  for (const CallRow& row : calls_) pids.insert(row.pid);
+  for (const std::uint32_t pid : pids) recorded_ = process(pid) + 1;
   s_.clock.kind = "nsys session time";
   finish_ranges();
   if (works_.empty()) {
@@ -440,9 +395,15 @@ void Traces::finish() {
     finish_works();
   }
   finish_calls();
+  const auto name_of = [&](std::uint32_t pid, std::uint32_t tid) {
+    const auto name = thread_names_.find(thread_key(pid, tid));
+    return name == thread_names_.end() ? 0 : name->second;
+  };
+  for (model::Thread& thread : s_.threads) thread.name = name_of(s_.processes[thread.process].pid, thread.tid);
   s_.begin_ns = kMost;
   s_.end_ns = -kMost;
   for (model::Process& process : s_.processes) {
+    process.name = name_of(process.pid, process.pid);
     if (process.start_ns == kMost) {
       process.start_ns = process.end_ns = 0;
     } else {

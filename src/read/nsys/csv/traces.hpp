@@ -14,7 +14,6 @@
 // it. O(n log n).
 #pragma once
 
-#include <array>
 #include <limits>
 #include <map>
 #include <set>
@@ -24,6 +23,7 @@
 #include <vector>
 
 #include "model/session.hpp"
+#include "read/index.hpp"
 #include "read/nsys/csv/header.hpp"
 
 namespace rangescope::read::nsys_csv {
@@ -91,7 +91,6 @@ class Traces {
   bool add_execution(const Row& row, bool range_in_name);
   bool add_call(const Row& row);
   bool span(const Row& row, std::string_view start, std::string_view duration, std::int64_t& from, std::int64_t& to);
-  std::uint32_t shape_of(const model::KernelShape& shape);
   model::StringId kernel_name(std::string_view name, bool range_in_name);
 
   std::uint32_t process(std::uint32_t pid);
@@ -99,10 +98,8 @@ class Traces {
   std::uint32_t thread(std::uint32_t pid, std::uint32_t tid);
   std::uint32_t stream(std::uint32_t process, std::uint32_t ordinal, model::StringId device, std::uint32_t context,
                        std::uint32_t id);
-  std::uint32_t name_index(model::StringId name);
   std::uint32_t launch(CallRow& call);
   std::uint32_t launch(const ExecutionRow& execution, std::int64_t correlation);
-  void ran(std::uint32_t launch, model::LaunchKind kind);
   CallRow* call_of(const WorkRow& work);
   ExecutionRow* execution_of(const WorkRow& work);
   void extend(std::uint32_t process, std::int64_t from, std::int64_t to);
@@ -113,17 +110,13 @@ class Traces {
   void lose(model::LossKind kind, std::uint64_t count, std::string detail);
 
   model::Session& s_;
+  Index index_{s_};
+  std::size_t recorded_ = 0;  ///< processes that tables name
   std::vector<RangeRow> ranges_;
   std::vector<WorkRow> works_;
   std::vector<ExecutionRow> executions_;
   std::vector<CallRow> calls_;
   std::set<std::string, std::less<>> full_names_;
-  std::map<std::uint32_t, std::uint32_t> process_of_;  ///< by pid
-  std::map<std::uint64_t, std::uint32_t> thread_of_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> device_of_;  ///< process, ordinal
-  std::map<std::array<std::uint32_t, 4>, std::uint32_t> stream_of_;
-  std::map<model::KernelShape, std::uint32_t> shape_of_;
-  std::map<model::StringId, std::uint32_t> name_of_;
   std::map<std::uint64_t, model::StringId> thread_names_;
   std::map<std::tuple<std::uint64_t, std::int64_t, std::int64_t>, std::uint32_t> launch_of_;  ///< thread, start, end
   Table table_ = Table::kNone;                                   ///< of the row that is added

@@ -42,18 +42,6 @@ model::CopyKind copy_kind(const Value& value) {
   return value.bits > 10 ? kUnified[value.bits - 11] : static_cast<model::CopyKind>(value.bits);
 }
 
-template <class Event>
-void begin(Activity& part, std::vector<Event>& events, std::size_t rows) {
-  events.clear();
-  events.reserve(rows);
-  part.streams.clear();
-  part.names.clear();
-  part.shapes.clear();
-  part.nodes.clear();
-  part.correlations.clear();
-  part.outcome.bad_rows = 0;
-}
-
 /// Reads one table of events. `columns`: the common ones, then its own; `fill(part, row, process, event)` takes those.
 template <class Event, class Fill>
 Activity read_events(const Source& source, std::string_view name, std::vector<Event> Activity::*events,
@@ -202,13 +190,7 @@ Calls read_calls(const Source& source) {
   enum { kCallStart, kCallEnd, kThread, kCallCorrelation, kName };
   part.outcome.scanned = source.scan(
       *table, {"start", "end", "globalTid", "correlationId", "nameId"},
-      [&](std::size_t rows) {
-        part.launches.clear();
-        part.launches.reserve(rows);
-        part.threads.clear();
-        part.names.clear();
-        part.outcome.bad_rows = 0;
-      },
+      [&](std::size_t rows) { begin(part, part.launches, rows); },
       [&](const Value* row) {
         if (!row[kCallStart].integer()) return bad_row(part.outcome, "start is not a number");
         if (!row[kThread].integer()) return bad_row(part.outcome, "globalTid is not a number");
@@ -225,6 +207,21 @@ Calls read_calls(const Source& source) {
         part.launches.push_back(call);
       });
   return part;
+}
+
+std::vector<NodeEvent> read_node_events(const Source& source, Scanned& scanned) {
+  std::vector<NodeEvent> events;
+  const Table* table = source.find("CUDA_GRAPH_NODE_EVENTS");
+  if (table == nullptr) table = source.find("CUDA_GRAPH_EVENTS");
+  if (table == nullptr || !table->has("graphNodeId") || !table->has("start") || !table->has("globalTid")) return events;
+  scanned = source.scan(
+      *table, {"start", "globalTid", "graphNodeId", "originalGraphNodeId"}, [&](std::size_t) { events.clear(); },
+      [&](const Value* row) {
+        if (!row[0].integer() || !row[1].integer() || !row[2].integer()) return;
+        events.push_back({static_cast<std::uint64_t>(row[2].bits), static_cast<std::uint64_t>(row[3].as_int()),
+                          row[0].bits, static_cast<std::uint64_t>(row[1].bits)});
+      });
+  return events;
 }
 
 }  // namespace rangescope::read::nsys_sqlite

@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/units.hpp"
 #include "base/workers.hpp"
-#include "read/nsys/sqlite/graph_nodes.hpp"
+#include "read/graph_nodes.hpp"
+#include "read/index.hpp"
 #include "read/timeline.hpp"
 
 namespace rangescope::read::nsys_sqlite {
 namespace {
 
 using model::kNone;
-
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 struct Extent {
   std::int64_t begin = kNever, end = std::numeric_limits<std::int64_t>::min();
@@ -40,7 +40,7 @@ class Assembler {
  public:
   Assembler(Parts parts, int threads) : parts_(std::move(parts)), workers_(threads) {}
 
-  model::Session run(const std::vector<NodeEvent>& nodes) {
+  model::Session run() {
     s_.strings = std::move(parts_.nvtx.strings);
     s_.clock = parts_.target.clock;
     resolve_unknown_process();
@@ -51,7 +51,7 @@ class Assembler {
     link_launches();
     link_activity();
     waits();
-    place(nodes);
+    place_nodes();
     extents();
     losses();
     return std::move(s_);
@@ -181,7 +181,6 @@ class Assembler {
       // An export may hold the creation of one domain on several threads; the first one with a name counts.
       if (naming.type == 75 && nvtx_name(naming.name) != 0) created.emplace(naming.domain, nvtx_name(naming.name));
     }
-    std::map<model::StringId, std::uint32_t> by_name{{0, 0}};
     for (std::size_t i = 0; i < nvtx.domains.size(); ++i) {
       const DomainKey& key = nvtx.domains.keys()[i];
       if (key.id == 0) {
@@ -192,9 +191,7 @@ class Assembler {
       if (known == created.end()) ++unnamed_domains_;
       const model::StringId name =
           known == created.end() ? s_.strings.intern("<domain " + std::to_string(key.id) + ">") : known->second;
-      const auto [at, added] = by_name.emplace(name, static_cast<std::uint32_t>(s_.domains.size()));
-      if (added) s_.domains.push_back({name});
-      domains_.push_back(at->second);
+      domains_.push_back(index_.domains.of({name}));
     }
     for (const AttributesKey& key : nvtx.attributes.keys()) {
       model::Attributes out;
@@ -268,56 +265,34 @@ class Assembler {
   }
 
   std::uint32_t device_index(std::uint32_t process, std::uint32_t ordinal) {
-    const auto [at, added] =
-        device_of_.emplace(std::pair(process, ordinal), static_cast<std::uint32_t>(s_.devices.size()));
-    if (!added) return at->second;
     model::Device device;
-    device.process = process;
-    device.ordinal = ordinal;
     if (const Gpu* gpu = parts_.target.gpu(s_.processes[process].pid, ordinal)) {
+      device = gpu->numbers;
       device.name = s_.strings.intern(gpu->name);
       device.uuid = s_.strings.intern(gpu->uuid);
       device.pci_bus = s_.strings.intern(gpu->bus);
       device.chip = s_.strings.intern(gpu->chip);
-      device.compute_major = gpu->compute_major;
-      device.compute_minor = gpu->compute_minor;
-      device.sm_count = gpu->sm_count;
-      device.memory_bytes = gpu->memory_bytes;
-      device.l2_bytes = gpu->l2_bytes;
-      device.sm_clock_hz = gpu->clock_hz;
-      device.memory_bytes_per_s = gpu->memory_bytes_per_s;
       device.mig = gpu->name.find(" MIG ") != std::string::npos || gpu->uuid.starts_with("MIG-");
     }
-    s_.devices.push_back(device);
-    return at->second;
+    device.process = process;
+    device.ordinal = ordinal;
+    return index_.devices.of(device);
   }
 
   std::vector<std::uint32_t> stream_indexes(const Activity& part) {
     std::vector<std::uint32_t> out;
     for (const StreamKey& key : part.streams.keys()) {
-      const std::uint64_t process = real(key.process);
-      const std::array<std::uint64_t, 4> id{process, key.device, key.context, key.stream};
-      const auto [at, added] = stream_of_.emplace(id, static_cast<std::uint32_t>(s_.streams.size()));
-      if (added) {
-        const std::uint32_t owner = process_of_.at(process);
-        s_.streams.push_back({owner, device_index(owner, key.device), key.context, key.stream, 0});
-        stream_process_.push_back(process);
-      }
-      out.push_back(at->second);
+      const std::uint32_t owner = process_of_.at(real(key.process));
+      out.push_back(index_.streams.of({owner, device_index(owner, key.device), key.context, key.stream, 0}));
     }
     return out;
   }
 
   std::vector<std::uint32_t> node_indexes(const Activity& part) {
     std::vector<std::uint32_t> out;
-    for (const NodeKey& raw : part.nodes.keys()) {
-      const NodeKey key{real(raw.process), raw.id};
-      const std::uint32_t number = nodes_.number(key);
-      if (number == s_.graph_nodes.size()) {
-        // CUPTI makes node ids of the graph's id, in the upper half, and a number.
-        s_.graph_nodes.push_back({key.id, key.id >> 32, process_of_.at(key.process), kNone});
-      }
-      out.push_back(number);
+    for (const NodeKey& key : part.nodes.keys()) {
+      const std::uint32_t owner = process_of_.at(real(key.process));
+      out.push_back(nodes_[owner].use(key.id, owner, s_));
     }
     return out;
   }
@@ -332,9 +307,9 @@ class Assembler {
       auto& extent = extents[static_cast<std::size_t>(piece)];
       for (std::size_t i = first; i < last; ++i) {
         Event& event = events[i];
+        const std::uint64_t process = real(part.streams.keys()[event.stream].process);
         event.stream = streams[event.stream];
-        const std::uint32_t rank =
-            event.launch == kNone ? kNone : used_.rank(stream_process_[event.stream], event.launch);
+        const std::uint32_t rank = event.launch == kNone ? kNone : used_.rank(process, event.launch);
         event.launch = rank == kNone ? kNone : launch_of_[rank];
         if constexpr (requires { event.graph_node; }) {
           if (event.graph_node != kNone) event.graph_node = nodes[event.graph_node];
@@ -347,11 +322,8 @@ class Assembler {
         process_extents_[s_.streams[stream].process].add(extents[i][stream]);
       }
     }
-    for (const Event& event : events) {  // what a call launched; a graph launch stays one whatever it ran
-      if (event.launch == kNone) continue;
-      model::LaunchKind& known = s_.launches[event.launch].kind;
-      if (known != model::LaunchKind::kGraph && known != model::LaunchKind::kSynchronize) known = kind;
-    }
+    for (const Event& event : events)
+      if (event.launch != kNone) launched(s_.launches[event.launch], kind);
   }
 
   void link_activity() {
@@ -373,26 +345,24 @@ class Assembler {
   /// Waits of the CPU: CUPTI's record where there is one, the call itself otherwise; nested calls count once.
   void waits() {
     s_.synchronizations = std::move(parts_.synchronizations.synchronizations);
-    std::vector<bool> recorded(s_.launches.size());
     for (model::Synchronization& wait : s_.synchronizations) {
       if (wait.launch == kNone) continue;
-      recorded[wait.launch] = true;
       const std::string_view api = s_.strings.view(s_.launches[wait.launch].name);
       if (!api.empty()) wait.kind = sync_kind(api);  // the numbers of syncType changed between schemas
     }
-    std::vector<std::int64_t> until(s_.threads.size(), std::numeric_limits<std::int64_t>::min());
-    for (std::size_t i = 0; i < s_.launches.size(); ++i) {
-      const model::Launch& call = s_.launches[i];
-      if (call.kind != model::LaunchKind::kSynchronize || call.end_ns == model::kOpen) continue;
-      const bool nested = call.end_ns <= until[call.thread];
-      until[call.thread] = std::max(until[call.thread], call.end_ns);
-      if (nested || recorded[i]) continue;
-      s_.synchronizations.push_back(
-          {call.start_ns, call.end_ns, static_cast<std::uint32_t>(i), kNone, sync_kind(s_.strings.view(call.name))});
-    }
+    add_waits_of_calls(s_);
   }
 
-  void place(const std::vector<NodeEvent>& events) { place_nodes(s_, nodes_.keys(), events, thread_of_); }
+  void place_nodes() {
+    for (const NodeEvent& event : parts_.nodes) {
+      const auto process = process_of_.find(event.thread >> 24);
+      const auto thread = thread_of_.find(event.thread);
+      if (process != process_of_.end())
+        nodes_[process->second].add({event.id, event.original == event.id ? 0 : event.original,
+                                     thread == thread_of_.end() ? kNone : thread->second, event.at_ns});
+    }
+    for (const auto& [process, nodes] : nodes_) nodes.place(s_);
+  }
 
   void extents() {
     for (std::size_t i = 0; i < s_.threads.size(); ++i) process_extents_[s_.threads[i].process].add(thread_extents_[i]);
@@ -416,9 +386,7 @@ class Assembler {
   }
 
   void losses() {
-    for (const Outcome* outcome :
-         {&parts_.nvtx.outcome, &parts_.calls.outcome, &parts_.kernels.outcome, &parts_.copies.outcome,
-          &parts_.memsets.outcome, &parts_.graphs.outcome, &parts_.synchronizations.outcome}) {
+    for (const Outcome* outcome : parts_.outcomes()) {
       lose("bad_rows", outcome->bad_rows,
            outcome->table + ": rows left out, the first because its " + outcome->bad_reason);
       if (outcome->scanned.damage) {
@@ -440,26 +408,24 @@ class Assembler {
   Parts parts_;
   int workers_;
   model::Session s_;
+  Index index_{s_};
   std::uint64_t unknown_is_ = kUnknownProcess;
   Correlations used_;
   std::vector<std::uint32_t> launch_of_;  ///< rank of a correlation id -> index in launches
   std::vector<model::LaunchKind> kinds_;  ///< by number in calls.names
   std::set<std::uint64_t> threads_seen_;  ///< globalTid
   std::map<std::uint64_t, std::uint32_t> process_of_, thread_of_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> device_of_;
-  std::map<std::array<std::uint64_t, 4>, std::uint32_t> stream_of_;
-  std::vector<std::uint64_t> stream_process_;
-  Numbering<NodeKey> nodes_;
-  std::vector<std::uint32_t> domains_;  ///< by number in nvtx.domains
-  std::vector<model::StringId> texts_;  ///< by number in nvtx.text_ids
+  std::map<std::uint32_t, GraphNodes> nodes_;  ///< by process
+  std::vector<std::uint32_t> domains_;         ///< by number in nvtx.domains
+  std::vector<model::StringId> texts_;         ///< by number in nvtx.text_ids
   std::vector<Extent> thread_extents_, process_extents_;
   std::uint64_t duplicate_calls_ = 0, missing_strings_ = 0, unnamed_domains_ = 0;
 };
 
 }  // namespace
 
-model::Session assemble(Parts parts, const std::vector<NodeEvent>& nodes, int threads) {
-  return Assembler(std::move(parts), threads).run(nodes);
+model::Session assemble(Parts parts, int threads) {
+  return Assembler(std::move(parts), threads).run();
 }
 
 }  // namespace rangescope::read::nsys_sqlite

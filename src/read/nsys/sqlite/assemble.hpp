@@ -5,10 +5,10 @@
 // set and graph looks its launch up. The order of every vector is that of the file, whatever the number of threads.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "model/session.hpp"
-#include "read/nsys/sqlite/graph_nodes.hpp"
 #include "read/nsys/sqlite/ids.hpp"
 #include "read/nsys/sqlite/parts.hpp"
 #include "read/nsys/sqlite/target.hpp"
@@ -19,11 +19,17 @@ struct Parts {
   Nvtx nvtx;
   Calls calls;
   Activity kernels, copies, memsets, graphs, synchronizations;
+  std::vector<NodeEvent> nodes;
   StringIds strings;
   Target target;
+
+  [[nodiscard]] std::array<const Outcome*, 7> outcomes() const {
+    return {&nvtx.outcome,    &calls.outcome,  &kernels.outcome,         &copies.outcome,
+            &memsets.outcome, &graphs.outcome, &synchronizations.outcome};
+  }
 };
 
 /// `threads` workers at most.
-[[nodiscard]] model::Session assemble(Parts parts, const std::vector<NodeEvent>& nodes, int threads);
+[[nodiscard]] model::Session assemble(Parts parts, int threads);
 
 }  // namespace rangescope::read::nsys_sqlite

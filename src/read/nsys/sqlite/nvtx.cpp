@@ -153,14 +153,7 @@ Nvtx read_nvtx(const Source& source) {
       *table,
       {"start", "end", "eventType", "rangeId", "category", "color", "text", "globalTid", "endGlobalTid", "textId",
        "domainId", "uint64Value", "int64Value", "doubleValue", "uint32Value", "int32Value", "floatValue"},
-      [&](std::size_t rows) {
-        Outcome outcome = std::move(part.outcome);
-        part = Nvtx{};
-        part.outcome = std::move(outcome);
-        part.outcome.bad_rows = 0;
-        part.ranges.reserve(rows);
-      },
-      [&](const Value* row) { add_row(part, row); });
+      [&](std::size_t rows) { begin(part, part.ranges, rows); }, [&](const Value* row) { add_row(part, row); });
   order_ranges(part.ranges);
   return part;
 }

@@ -24,10 +24,4 @@ void Correlations::seal() {
   size_ = total;
 }
 
-void Correlations::clear() {
-  numbers_.clear();
-  blocks_.clear();
-  size_ = 0;
-}
-
 }  // namespace rangescope::read::nsys_sqlite

@@ -46,7 +46,6 @@ class Correlations {
     return block.base + block.before[word] + static_cast<std::uint32_t>(std::popcount(block.bits[word] & (bit - 1)));
   }
   [[nodiscard]] std::size_t size() const { return size_; }
-  void clear();
 
  private:
   struct Key {
@@ -137,12 +136,21 @@ struct Nvtx {
   std::uint64_t unknown_types = 0;
 };
 
+/// A row of CUDA_GRAPH_NODE_EVENTS (CUDA_GRAPH_EVENTS up to schema 3.4): when and on which thread a node was made, or,
+/// of a node of an instantiated graph, which one it was cloned from.
+struct NodeEvent {
+  std::uint64_t id = 0, original = 0;  ///< original 0: not a clone
+  std::int64_t at_ns = 0;
+  std::uint64_t thread = 0;  ///< globalTid
+};
+
 [[nodiscard]] Activity read_kernels(const Source& source);
 [[nodiscard]] Activity read_copies(const Source& source);
 [[nodiscard]] Activity read_memsets(const Source& source);
 [[nodiscard]] Activity read_graphs(const Source& source);
 [[nodiscard]] Activity read_synchronizations(const Source& source);
 [[nodiscard]] Calls read_calls(const Source& source);
+[[nodiscard]] std::vector<NodeEvent> read_node_events(const Source& source, Scanned& scanned);
 [[nodiscard]] Nvtx read_nvtx(const Source& source);
 
 /// Brings ranges into the order of their starts, equal ones by descending end (the outer one first), then as they came.
@@ -154,6 +162,15 @@ void order_ranges(std::vector<model::Range>& ranges);
                                         std::initializer_list<std::string_view> columns, Outcome& outcome);
 inline void bad_row(Outcome& outcome, const char* reason) {
   if (outcome.bad_rows++ == 0) outcome.bad_reason = reason;
+}
+/// Forgets all but the outcome, and makes room for so many rows.
+template <class Part, class Event>
+void begin(Part& part, std::vector<Event>& events, std::size_t rows) {
+  Outcome outcome = std::move(part.outcome);
+  part = Part{};
+  part.outcome = std::move(outcome);
+  part.outcome.bad_rows = 0;
+  events.reserve(rows);
 }
 /// A count or id that fits 32 bits; 0 for anything else.
 [[nodiscard]] inline std::uint32_t small(const Value& value) {

@@ -320,7 +320,6 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
   // Two tables hold nearly all rows: more than four threads wait for memory.
   const int workers = base::worker_count(options.threads, 4);
   Parts parts;
-  std::vector<NodeEvent> nodes;
   GpuMetrics metrics;
   Scanned strings_scan, nodes_scan;
   CpuSamples samples;
@@ -335,7 +334,7 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
     tasks.emplace_back([&] { parts.memsets = read_memsets(source); });
     tasks.emplace_back([&] { parts.synchronizations = read_synchronizations(source); });
     tasks.emplace_back([&] { parts.graphs = read_graphs(source); });
-    tasks.emplace_back([&] { nodes = read_node_events(source, nodes_scan); });
+    tasks.emplace_back([&] { parts.nodes = read_node_events(source, nodes_scan); });
     tasks.emplace_back([&] { metrics = read_gpu_metrics(source); });
   }
   if (options.kernels) tasks.emplace_back([&] { samples = read_cpu_samples(source); });
@@ -344,16 +343,13 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
     parts.target = read_target(source, parts.strings);
   });
   base::parallel_for(tasks.size(), workers, [&](std::size_t i) { tasks[i](); });  // the large ones first
-  for (const Outcome* outcome :
-       {&parts.nvtx.outcome, &parts.calls.outcome, &parts.kernels.outcome, &parts.copies.outcome,
-        &parts.memsets.outcome, &parts.graphs.outcome, &parts.synchronizations.outcome}) {
+  for (const Outcome* outcome : parts.outcomes())
     if (outcome->error) return tl::make_unexpected(*outcome->error);
-  }
   const std::string product = parts.target.product, schema = parts.target.schema;
   const std::vector<Scanned> small_scans = parts.target.scans;
   const std::vector<Gpu> gpus = parts.target.gpus;
   name_cpu_samples(parts.strings, samples);
-  model::Session session = assemble(std::move(parts), nodes, workers);
+  model::Session session = assemble(std::move(parts), workers);
   session.sources.push_back({source.path().string(), "nsys-sqlite", product, schema, model::Maker::kNsys});
   const auto damaged = [&](const Scanned& scan, const char* what) {
     if (!scan.damage) return;
@@ -389,10 +385,9 @@ base::Result<model::Session> NsysSqliteReader::read(const std::filesystem::path&
 }
 
 base::Result<model::Session> read_through_library(const std::filesystem::path& path, const Options& options) {
-  auto source = Source::open(path);
-  if (!source) return base::fail(std::move(source));
-  source->forget_pages();
-  return read_source(*source, options);
+  auto source = TRY(Source::open(path));
+  source.forget_pages();
+  return read_source(source, options);
 }
 
 }  // namespace rangescope::read::nsys_sqlite

@@ -66,13 +66,13 @@ void read_gpus(const Source& source, Target& target) {
          gpu.uuid = row[4].text();
          gpu.bus = row[5].text();
          gpu.chip = row[6].text();
-         gpu.compute_major = static_cast<std::uint32_t>(positive(row[7]));
-         gpu.compute_minor = static_cast<std::uint32_t>(positive(row[8]));
-         gpu.sm_count = static_cast<std::uint32_t>(positive(row[9]));
-         gpu.memory_bytes = positive(row[10]);
-         gpu.l2_bytes = positive(row[11]);
-         gpu.clock_hz = static_cast<double>(positive(row[12]));
-         gpu.memory_bytes_per_s = static_cast<double>(positive(row[13]));
+         gpu.numbers.compute_major = static_cast<std::uint32_t>(positive(row[7]));
+         gpu.numbers.compute_minor = static_cast<std::uint32_t>(positive(row[8]));
+         gpu.numbers.sm_count = static_cast<std::uint32_t>(positive(row[9]));
+         gpu.numbers.memory_bytes = positive(row[10]);
+         gpu.numbers.l2_bytes = positive(row[11]);
+         gpu.numbers.sm_clock_hz = static_cast<double>(positive(row[12]));
+         gpu.numbers.memory_bytes_per_s = static_cast<double>(positive(row[13]));
          target.gpus.push_back(std::move(gpu));
        });
   each(source, target, "TARGET_INFO_CUDA_DEVICE", {"pid", "cudaId", "gpuId"}, [&](const Value* row) {

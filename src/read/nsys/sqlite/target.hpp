@@ -19,9 +19,7 @@ struct Gpu {
   std::int64_t id = -1;
   std::int64_t cuda_ordinal = -1;  ///< cuDevice; -1 where the schema has none
   std::string name, uuid, bus, chip;
-  std::uint32_t compute_major = 0, compute_minor = 0, sm_count = 0;
-  std::uint64_t memory_bytes = 0, l2_bytes = 0;
-  double clock_hz = 0, memory_bytes_per_s = 0;
+  model::Device numbers;  ///< what of it is no text
 };
 
 struct Target {

@@ -1,0 +1,47 @@
+// Which push/pop ranges of a thread were open at a time: one sweep over them for times that only grow.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "model/session.hpp"
+
+namespace rangescope::read {
+
+class OpenRanges {
+ public:
+  /// For each thread in `threads` (keys of a map). One pass over the session's ranges; those that are added later are
+  /// not seen.
+  template <class Threads>
+  [[nodiscard]] static std::map<std::uint32_t, OpenRanges> of(const model::Session& session, const Threads& threads) {
+    std::map<std::uint32_t, OpenRanges> sweeps;
+    for (const auto& [thread, any] : threads) sweeps.emplace(thread, OpenRanges(session));
+    for (std::uint32_t i = 0; i < session.ranges.size(); ++i) {
+      if (session.ranges[i].kind != model::RangeKind::kPushPop) continue;
+      if (const auto sweep = sweeps.find(session.ranges[i].thread); sweep != sweeps.end())
+        sweep->second.ranges_.push_back(i);
+    }
+    return sweeps;
+  }
+
+  /// Takes those that began by `begin_ns` and are open until `end_ns`; true where they may be others than before.
+  bool move_to(std::int64_t begin_ns, std::int64_t end_ns) {
+    const std::size_t before = next_;
+    const std::vector<model::Range>& all = session_->ranges;
+    for (; next_ < ranges_.size() && all[ranges_[next_]].start_ns <= begin_ns; ++next_) open_.push_back(ranges_[next_]);
+    return std::erase_if(open_, [&](std::uint32_t range) { return all[range].end_ns < end_ns; }) > 0 || next_ != before;
+  }
+  /// Indexes into Session::ranges, bottom to top.
+  [[nodiscard]] const std::vector<std::uint32_t>& open() const { return open_; }
+
+ private:
+  explicit OpenRanges(const model::Session& session) : session_(&session) {}
+
+  const model::Session* session_;
+  std::vector<std::uint32_t> ranges_, open_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace rangescope::read
