@@ -1,5 +1,7 @@
 #include "ncu_pages/details.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -49,11 +51,6 @@ std::string_view chosen_name(const SectionMetric& metric, ResultKind kind, std::
   return passes(metric.filter, kind, capability, kinds) ? metric.name : std::string_view{};
 }
 
-/// Names that stand for several metrics: an entry of that name holds theirs, separated by commas.
-bool is_container(std::string_view name) {
-  return name.starts_with("group:") || name.starts_with("breakdown:") || name.starts_with("regex:");
-}
-
 /// "@section:LaunchStats:Launch Statistics@" -> "Launch Statistics"; "@url:guide:https://x@" -> "guide (https://x)"
 std::string link_text(std::string_view link) {
   const std::size_t first = link.find(':');
@@ -67,13 +64,10 @@ std::string link_text(std::string_view link) {
 }
 
 std::string speedup_text(double percent) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.4g", percent);
-  return text;
+  return fmt::format("{:.4g}", percent);
 }
 
-}  // namespace
-
+/// Text of a rule's message without the marks that the user interface makes links of.
 std::string plain_message(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -94,6 +88,7 @@ std::string plain_message(std::string_view text) {
   return out;
 }
 
+/// "OPT", "WRN", "INF", "ERR"; "" for messages that are not shown.
 std::string_view message_kind(std::uint32_t type) {
   switch (static_cast<Severity>(type)) {
     case Severity::kOk: return "INF";
@@ -103,6 +98,8 @@ std::string_view message_kind(std::uint32_t type) {
     default: return "";
   }
 }
+
+}  // namespace
 
 base::Result<SectionView> SectionView::make(const Selection& selection, const PageOptions& options) {
   SectionView view(selection.file(), options);
@@ -201,9 +198,7 @@ class Details {
         for (const SectionRow& row : section.rows) {
           const auto shown = value(row);
           text += ids;
-          for (const std::string_view cell : {section.section->display_name, std::string_view(row.label),
-                                              std::string_view(shown.unit), std::string_view(shown.value)})
-            csv_cell(text, cell);
+          csv_cells(text, {section.section->display_name, row.label, shown.unit, shown.value});
           // metric rows end in one empty field where there are rules: ncu's rows are ragged
           text += rules ? ",\n" : "\n";
         }
@@ -238,9 +233,7 @@ class Details {
     const std::string unit = model::metric_unit(row.name, options_.spelling);
     if (row.metric == nullptr) return {options_.csv ? "n/a" : "(!) n/a", ""};
     auto shown = format_.details(row.metric->value, unit);
-    if (options_.instances != Instances::kNone && row.metric->instances > 0) {
-      append_instances(shown.value, *row.metric, format_, options_.instances);
-    }
+    append_instances(shown.value, *row.metric, format_, options_.instances);
     return shown;
   }
 
@@ -248,12 +241,9 @@ class Details {
     const std::string_view kind = message_kind(message.type);
     if (kind.empty()) return;
     text += ids;
-    for (const std::string_view cell :
-         {rule.section, std::string_view{}, std::string_view{}, std::string_view{}, rule.identifier, kind})
-      csv_cell(text, cell);
-    csv_cell(text, plain_message(message.text));
-    csv_cell(text, message.speedup ? message.speedup_is_global ? "global" : "local" : "");
-    csv_cell(text, message.speedup ? speedup_text(*message.speedup) : "");
+    csv_cells(text, {rule.section, "", "", "", rule.identifier, kind, plain_message(message.text),
+                     message.speedup ? message.speedup_is_global ? "global" : "local" : "",
+                     message.speedup ? speedup_text(*message.speedup) : ""});
     text += '\n';
   }
 

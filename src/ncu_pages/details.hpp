@@ -33,10 +33,4 @@ class SectionView {
   NameFilter sections_, metrics_;
 };
 
-/// Text of a rule's message without the marks that the user interface makes links of.
-[[nodiscard]] std::string plain_message(std::string_view text);
-
-/// "OPT", "WRN", "INF", "ERR"; "" for messages that are not shown.
-[[nodiscard]] std::string_view message_kind(std::uint32_t type);
-
 }  // namespace rangescope::ncu_pages

@@ -1,5 +1,7 @@
 #include "ncu_pages/format.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -144,6 +146,7 @@ bool by_address(const std::vector<Instance>& all) {
 }
 
 void append_instances(std::string& out, const MetricEntry& metric, const Formatter& format, Instances mode) {
+  if (mode == Instances::kNone || metric.instances == 0) return;
   const std::vector<Instance> all = instances(metric);
   const bool addresses = mode == Instances::kDetails && by_address(all);
   out += out.empty() ? "(" : " (";
@@ -152,9 +155,7 @@ void append_instances(std::string& out, const MetricEntry& metric, const Formatt
     if (!first) out += "; ";
     first = false;
     if (addresses) {
-      char hex[24];
-      std::snprintf(hex, sizeof hex, "0x%llx", static_cast<unsigned long long>(instance.correlation.integer));
-      out += hex;
+      out += hex_text(instance.correlation.integer);
     } else if (mode == Instances::kDetails) {
       format.plain(out, instance.correlation);
     }
@@ -164,26 +165,13 @@ void append_instances(std::string& out, const MetricEntry& metric, const Formatt
   out += ')';
 }
 
-void quote(std::string& out, std::string_view text) {
-  out += '"';
-  if (text.find('"') == std::string_view::npos) {
-    out += text;
-  } else {
-    for (const char c : text) {
-      if (c == '"') out += '"';
-      out += c;
-    }
-  }
-  out += '"';
-}
-
-void csv_cell(std::string& out, std::string_view text) {
-  if (!out.empty() && out.back() != '\n') out += ',';
-  quote(out, text);
-}
-
 std::string_view payload_kind(std::uint32_t type) {
   return type < kPayloads.size() ? kPayloads[type] : "JsonRegistered";
+}
+
+std::string_view text_kind(const NvtxAttributes& attributes) {
+  constexpr std::string_view kKinds[] = {"", "ASCII", "UNICODE", "REGISTERED"};
+  return attributes.message_type < std::size(kKinds) ? kKinds[attributes.message_type] : "";
 }
 
 std::string payload_text(const NvtxAttributes& attributes) {
@@ -212,17 +200,11 @@ std::string range_cell(const NvtxState& state, const NvtxRange& range) {
   if (attributes.color_type == 0) {
     cell += ":none:none";
   } else {
-    char color[24];
-    std::snprintf(color, sizeof color, ":RGB:0x%x", attributes.color);
-    cell += color;
+    cell += ":RGB:" + hex_text(attributes.color);
   }
-  switch (attributes.message_type) {
-    case 1: cell += ":ASCII:"; break;
-    case 2: cell += ":UNICODE:"; break;
-    case 3: cell += ":REGISTERED:"; break;
-    default: return cell + ":none:none";
-  }
-  return cell.append(state.message_text(range));
+  const std::string_view kind = text_kind(attributes);
+  if (kind.empty()) return cell + ":none:none";
+  return cell.append(":").append(kind).append(":").append(state.message_text(range));
 }
 
 namespace {
@@ -255,8 +237,16 @@ std::string start_end_cell(const NvtxState& state) {
   return cell;
 }
 
-std::string dimensions_text(const std::array<std::uint32_t, 3>& xyz) {
-  return "(" + std::to_string(xyz[0]) + ", " + std::to_string(xyz[1]) + ", " + std::to_string(xyz[2]) + ")";
+std::string hex_text(std::uint64_t number) {
+  return fmt::format("0x{:x}", number);
+}
+
+bool is_container(std::string_view name) {
+  return name.starts_with("group:") || name.starts_with("breakdown:") || name.starts_with("regex:");
+}
+
+std::string dimensions_text(const std::optional<std::array<std::uint32_t, 3>>& xyz) {
+  return xyz ? fmt::format("({}, {}, {})", (*xyz)[0], (*xyz)[1], (*xyz)[2]) : "n/a";
 }
 
 std::string_view base_name(std::string_view path) {

@@ -8,14 +8,21 @@
 //   details      every value scaled by itself: two decimals where it was scaled, else plain
 #pragma once
 
+#include <array>
+#include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "model/metric_unit.hpp"
 #include "ncu_pages/pages.hpp"
+#include "read/csv.hpp"
 #include "read/ncu/report/file.hpp"
 
 namespace rangescope::ncu_pages {
+
+using read::csv_cell;
+using read::quote;
 
 struct Scale {
   std::string unit;
@@ -47,16 +54,16 @@ class Formatter {
   model::UnitSpelling spelling_;
 };
 
-/// Appends " (8; 8)" or, in detail, " (IMAD: 5; 0x7fe1: 8)": correlation ids that are code addresses in hexadecimal.
+/// Where `mode` wants them and the metric has some: appends " (8; 8)" or, in detail, " (IMAD: 5; 0x7fe1: 8)":
+/// correlation ids that are code addresses in hexadecimal.
 void append_instances(std::string& out, const MetricEntry& metric, const Formatter& format, Instances mode);
 /// Correlation ids that are code addresses: of instructions, hence multiples of 16 far from zero and below 2^57. Those
 /// of PM samples (ncu 2025) are times, in nanoseconds since 1970, often multiples of 16 too.
 [[nodiscard]] bool by_address(const std::vector<Instance>& all);
 
-/// "text" with quotes doubled.
-void quote(std::string& out, std::string_view text);
-/// A cell behind those of its line.
-void csv_cell(std::string& out, std::string_view text);
+inline void csv_cells(std::string& out, std::initializer_list<std::string_view> cells) {
+  for (const std::string_view cell : cells) csv_cell(out, cell);
+}
 /// A line of CSV.
 template <class Cells>
 void csv_line(std::string& out, const Cells& cells) {
@@ -72,10 +79,16 @@ void csv_line(std::string& out, const Cells& cells) {
 /// name:payload type:payload:color type:color:message type:message
 [[nodiscard]] std::string range_cell(const NvtxState& state, const NvtxRange& range);
 [[nodiscard]] std::string payload_text(const NvtxAttributes& attributes);
+/// "ASCII"; "" where it has no message.
+[[nodiscard]] std::string_view text_kind(const NvtxAttributes& attributes);
 
-/// "(16, 16, 1)"
-[[nodiscard]] std::string dimensions_text(const std::array<std::uint32_t, 3>& xyz);
+/// "0x7fe1"
+[[nodiscard]] std::string hex_text(std::uint64_t number);
+/// "(16, 16, 1)", or "n/a"
+[[nodiscard]] std::string dimensions_text(const std::optional<std::array<std::uint32_t, 3>>& xyz);
 /// The last component of a path: what ncu calls the process name.
 [[nodiscard]] std::string_view base_name(std::string_view path);
+/// Names that stand for several metrics: an entry of that name holds theirs, separated by commas.
+[[nodiscard]] bool is_container(std::string_view name);
 
 }  // namespace rangescope::ncu_pages

@@ -24,20 +24,14 @@ void attribute_lines(std::string& out, const NvtxState& state, const NvtxRange& 
     out.append(indent).append("Category: ").append(name).append("\n");
   }
   if (attributes.color_type != 0) {
-    char color[24];
-    std::snprintf(color, sizeof color, "0x%x", attributes.color);
-    out.append(indent).append("RGB: ").append(color).append("\n");
+    out.append(indent).append("RGB: ").append(hex_text(attributes.color)).append("\n");
   }
   if (attributes.payload_type != 0) {
     out.append(indent).append(attributes.payload_type < 8 ? payload_kind(attributes.payload_type) : "Payload");
     out.append(": ").append(payload_text(attributes)).append("\n");
   }
-  switch (attributes.message_type) {
-    case 1: out.append(indent).append("ASCII: ").append(state.message_text(range)).append("\n"); break;
-    case 2: out.append(indent).append("UNICODE: ").append(state.message_text(range)).append("\n"); break;
-    case 3: out.append(indent).append("REGISTERED: ").append(state.message_text(range)).append("\n"); break;
-    default: break;
-  }
+  if (const std::string_view kind = text_kind(attributes); !kind.empty())
+    out.append(indent).append(kind).append(": ").append(state.message_text(range)).append("\n");
 }
 
 /// Ranges by domain in the order of the domains' first range.
@@ -96,16 +90,11 @@ void CsvHead::see(const Result& result) {
 }
 
 void CsvHead::names(std::string& out) const {
-  for (const std::string_view name : {"ID", "Process ID", "Process Name", "Host Name"}) csv_cell(out, name);
-  if (nvtx_) {
-    csv_cell(out, kPushPop);
-    csv_cell(out, kStartEnd);
-  }
-  for (const std::string_view name : {"Kernel Name", "Context", "Stream"}) csv_cell(out, name);
-  if (kernels_) {
-    for (const std::string_view name : {"Block Size", "Grid Size"}) csv_cell(out, name);
-  }
-  for (const std::string_view name : {"Device", "CC"}) csv_cell(out, name);
+  csv_cells(out, {"ID", "Process ID", "Process Name", "Host Name"});
+  if (nvtx_) csv_cells(out, {kPushPop, kStartEnd});
+  csv_cells(out, {"Kernel Name", "Context", "Stream"});
+  if (kernels_) csv_cells(out, {"Block Size", "Grid Size"});
+  csv_cells(out, {"Device", "CC"});
 }
 
 void CsvHead::blanks(std::string& out) const {
@@ -115,24 +104,15 @@ void CsvHead::blanks(std::string& out) const {
 
 void CsvHead::values(std::string& out, std::uint32_t id, const Result& result) const {
   const ProcessInfo& process = file_.processes[result.process];
-  csv_cell(out, std::to_string(id));
-  csv_cell(out, std::to_string(process.pid));
-  csv_cell(out, base_name(process.name));
-  csv_cell(out, process.host);
-  if (nvtx_) {
-    csv_cell(out, result.nvtx ? push_pop_cell(*result.nvtx) : std::string());
-    csv_cell(out, result.nvtx ? start_end_cell(*result.nvtx) : std::string());
-  }
-  csv_cell(out, result_name(result, options_.print_kernel_base));
-  csv_cell(out, result.context ? std::to_string(*result.context) : "n/a");
-  csv_cell(out, result.stream ? std::to_string(*result.stream) : "n/a");
-  if (kernels_) {
-    csv_cell(out, result.block ? dimensions_text(*result.block) : "n/a");
-    csv_cell(out, result.grid ? dimensions_text(*result.grid) : "n/a");
-  }
+  const auto number = [](const auto& value) { return value ? std::to_string(*value) : "n/a"; };
+  static const NvtxState kNothing;
+  const NvtxState& state = result.nvtx ? *result.nvtx : kNothing;
+  csv_cells(out, {std::to_string(id), std::to_string(process.pid), base_name(process.name), process.host});
+  if (nvtx_) csv_cells(out, {push_pop_cell(state), start_end_cell(state)});
+  csv_cells(out, {result_name(result, options_.print_kernel_base), number(result.context), number(result.stream)});
+  if (kernels_) csv_cells(out, {dimensions_text(result.block), dimensions_text(result.grid)});
   const DeviceLabel device = labels_.of(result);
-  csv_cell(out, device.ordinal);
-  csv_cell(out, device.capability);
+  csv_cells(out, {device.ordinal, device.capability});
 }
 
 void TextHead::process(std::string& out, std::uint32_t process) {
@@ -146,7 +126,7 @@ void TextHead::process(std::string& out, std::uint32_t process) {
 void TextHead::print(std::string& out, const Result& result, const DeviceLabel& device) {
   process(out, result.process);
   out.append("  ").append(result_name(result, options_.print_kernel_base));
-  if (result.grid && result.block) out += " " + dimensions_text(*result.grid) + "x" + dimensions_text(*result.block);
+  if (result.grid && result.block) out += " " + dimensions_text(result.grid) + "x" + dimensions_text(result.block);
   if (result.context) out += ", Context " + std::to_string(*result.context);
   if (result.stream) out += ", Stream " + std::to_string(*result.stream);
   out += ", Device " + device.ordinal + ", CC " + device.capability + "\n";
@@ -176,26 +156,18 @@ void TextTable::rule(std::string& out) const {
 void TextTable::row(std::string& out, const std::vector<std::string>& cells) const {
   out.append(indent_, ' ');
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    if (i > 0) out += ' ';
-    if (i >= left_columns_) out.append(widths_[i] - cells[i].size(), ' ');
-    out += cells[i];
-    if (i < left_columns_) out.append(widths_[i] - cells[i].size(), ' ');
+    const std::string blanks(widths_[i] - cells[i].size(), ' ');
+    out.append(i > 0 ? " " : "").append(i < left_columns_ ? cells[i] + blanks : blanks + cells[i]);
   }
   out += '\n';
 }
 
-void TextTable::print(std::string& out) const {
-  rule(out);
+void TextTable::print(std::string& out, Rules rules) const {
+  if (rules != Rules::kBelowHeads) rule(out);
   row(out, heads_);
   rule(out);
   for (const auto& cells : rows_) row(out, cells);
-  rule(out);
-}
-
-void TextTable::print_raw(std::string& out) const {
-  row(out, heads_);
-  rule(out);
-  for (const auto& cells : rows_) row(out, cells);
+  if (rules == Rules::kAll) rule(out);
 }
 
 std::vector<std::string> wrap(std::string_view text, std::size_t width) {

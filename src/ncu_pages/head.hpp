@@ -50,10 +50,10 @@ class TextTable {
   void add(std::vector<std::string> cells);
   /// Columns are at least so wide.
   void widen(const std::vector<std::size_t>& least);
-  /// Rule, heads, rule, rows, rule.
-  void print(std::string& out) const;
-  /// Heads, rule, rows: the raw page.
-  void print_raw(std::string& out) const;
+  /// Around the heads and behind the rows; the session page draws no closing one, the raw page only that below its
+  /// heads.
+  enum class Rules : std::uint8_t { kAll, kAroundHeads, kBelowHeads };
+  void print(std::string& out, Rules rules = Rules::kAll) const;
 
  private:
   void rule(std::string& out) const;

@@ -132,13 +132,8 @@ base::Result<Selection> Selection::make(const File& file, const PageOptions& opt
   selection.file_ = &file;
   std::uint64_t unknown = 0, matching = 0, damaged = 0;
   std::string first;
-  std::uint64_t kept_from = 0;
   for (std::uint32_t id = 0; id < file.results.size(); ++id) {
     if (!options.results.empty() && !std::ranges::binary_search(options.results, id)) continue;
-    if (const std::uint64_t now = file.results[id].offset; now > kept_from + File::kKeep) {
-      file.release(kept_from, now);
-      kept_from = now;
-    }
     const auto result = decode(file, file.results[id], unknown, {.sections = false, .rules = false, .metrics = false});
     if (!result) {
       if (damaged++ == 0) first = result.error().where;
@@ -172,12 +167,8 @@ base::Result<Selection> Selection::make(const File& file, const PageOptions& opt
 }
 
 void Selection::for_each(Wanted wanted, const std::function<void(std::uint32_t, const Result&)>& take) const {
-  std::uint64_t unknown = 0, kept_from = 0;
+  std::uint64_t unknown = 0;
   for (const std::uint32_t id : ids_) {
-    if (const std::uint64_t now = file_->results[id].offset; now > kept_from + File::kKeep) {
-      file_->release(kept_from, now);
-      kept_from = now;
-    }
     const auto result = decode(*file_, file_->results[id], unknown, wanted);
     if (result) take(id, *result);
   }

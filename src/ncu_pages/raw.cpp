@@ -14,7 +14,7 @@ constexpr std::size_t kFlush = 64 * 1024;
 
 /// Containers that ncu resolves into other metrics stay hidden.
 bool is_hidden(std::string_view name) {
-  return name.empty() || name.starts_with("group:") || name.starts_with("breakdown:") || name.starts_with("regex:");
+  return name.empty() || is_container(name);
 }
 
 class RawCsv {
@@ -106,9 +106,7 @@ class RawCsv {
     } else {
       Formatter::six(cell_, metric.value.as_double() * (1 / column.factor));
     }
-    if (options_.instances != Instances::kNone && metric.instances > 0) {
-      append_instances(cell_, metric, format_, options_.instances);
-    }
+    append_instances(cell_, metric, format_, options_.instances);
   }
 
   void row(std::uint32_t id, const Result& result) {
@@ -167,12 +165,10 @@ base::Result<void> print_raw(const Selection& selection, const PageOptions& opti
     for (const MetricEntry* metric : sorted) {
       const std::string_view name = selection.file().string(metric->name);
       auto shown = format.details(metric->value, model::metric_unit(name, options.spelling));
-      if (options.instances != Instances::kNone && metric->instances > 0) {
-        append_instances(shown.value, *metric, format, options.instances);
-      }
+      append_instances(shown.value, *metric, format, options.instances);
       table.add({std::string(name), shown.unit, shown.value});
     }
-    table.print_raw(text);
+    table.print(text, TextTable::Rules::kBelowHeads);
     text += '\n';
     out(text);
   });

@@ -8,8 +8,6 @@
 namespace rangescope::ncu_pages {
 namespace {
 
-using Row = std::pair<std::string, std::string>;
-
 /// "2026-Nov-20 11:46:17", UTC.
 std::string time_text(std::uint64_t seconds) {
   const std::time_t time = static_cast<std::time_t>(seconds);
@@ -35,18 +33,11 @@ void table(std::string& out, bool csv, std::string_view title, std::vector<std::
   TextTable text(std::move(heads), 0, columns);
   for (const auto& row : rows) {
     // a value longer than the page goes on below itself
-    std::string_view value = row[1];
-    text.add({row[0], std::string(value.substr(0, kWidth))});
-    for (value.remove_prefix(std::min(kWidth, value.size())); !value.empty();
-         value.remove_prefix(std::min(kWidth, value.size()))) {
-      text.add({"", std::string(value.substr(0, kWidth))});
-    }
+    const std::string& value = row[1];
+    for (std::size_t at = 0; at == 0 || at < value.size(); at += kWidth)
+      text.add({at == 0 ? row[0] : "", value.substr(at, kWidth)});
   }
-  std::string drawn;
-  text.print(drawn);
-  // the session page draws no closing rule
-  drawn.erase(drawn.rfind('\n', drawn.size() - 2) + 1);
-  out += drawn;
+  text.print(out, TextTable::Rules::kAroundHeads);
 }
 
 }  // namespace

@@ -86,9 +86,7 @@ void addresses(std::string& text, const PageOptions& options, const File& file, 
   TextTable table(heads, 0);
   if (options.csv) csv_line(text, heads);
   for (const auto& [address, values] : rows) {
-    char hex[24];
-    std::snprintf(hex, sizeof hex, "0x%llx", static_cast<unsigned long long>(address));
-    std::vector<std::string> cells{hex};
+    std::vector<std::string> cells{hex_text(address)};
     for (const std::string_view name : names) {
       cells.emplace_back();
       const auto found = values.find(name);

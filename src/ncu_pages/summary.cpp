@@ -81,8 +81,7 @@ class SummaryPage {
   void add(const Result& result) {
     const DeviceLabel device = labels_.of(result);
     const std::string kernel(result_name(result, options_.print_kernel_base));
-    const std::string grid = result.grid ? dimensions_text(*result.grid) : "n/a";
-    const std::string block = result.block ? dimensions_text(*result.block) : "n/a";
+    const std::string grid = dimensions_text(result.grid), block = dimensions_text(result.block);
     const std::string who =
         std::to_string(result.process) + '\n' + kernel + '\n' + grid + block + '\n' + device.ordinal;
     if (options_.summary != Summary::kPerNvtx) {
@@ -183,9 +182,7 @@ class SummaryPage {
   }
 
   void csv(std::string& out) const {
-    const auto cells = [&](std::initializer_list<std::string_view> texts) {
-      for (const std::string_view text : texts) csv_cell(out, text);
-    };
+    const auto cells = [&](std::initializer_list<std::string_view> texts) { csv_cells(out, texts); };
     const bool nvtx = options_.summary == Summary::kPerNvtx, gpu = options_.summary == Summary::kPerGpu;
     if (nvtx)
       cells({"Domain", "Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg"});

@@ -65,4 +65,22 @@ bool next_row(std::string_view text, std::size_t& offset, std::uint64_t& line, R
   }
 }
 
+void quote(std::string& out, std::string_view text) {
+  out += '"';
+  if (text.find('"') == std::string_view::npos) {
+    out += text;
+  } else {
+    for (const char c : text) {
+      if (c == '"') out += '"';
+      out += c;
+    }
+  }
+  out += '"';
+}
+
+void csv_cell(std::string& out, std::string_view text) {
+  if (!out.empty() && out.back() != '\n') out += ',';
+  quote(out, text);
+}
+
 }  // namespace rangescope::read

@@ -11,6 +11,7 @@
 #include "read/nsys/csv/reader.hpp"
 #include "read/nsys/rep/reader.hpp"
 #include "read/nsys/sqlite/reader.hpp"
+#include "read/printed.hpp"
 
 namespace rangescope::read {
 namespace {
@@ -96,16 +97,14 @@ constexpr Lookalike kEndings[] = {
 
 /// True when ncu printed text for people: "[4700] zoo@127.0.0.1" and indented kernels below, or how it got on.
 bool is_ncu_text(std::string_view head) {
-  for (std::size_t at = 0; at < head.size();) {
-    const std::size_t end = std::min(head.find('\n', at), head.size());
-    const std::string_view line = head.substr(at, end - at);
+  std::size_t at = 0;
+  for (std::string_view line; next_line(head, at, line);) {
     const std::size_t close = line.find("] ");
     for (const std::string_view talk : {"==PROF== ", "==WARNING== ", "==ERROR== "})
       if (line.starts_with(talk)) return true;
     if (line.starts_with('[') && close != std::string_view::npos && base::to_uint(line.substr(1, close - 1)) &&
         line.find('@', close) != std::string_view::npos)
       return true;
-    at = end + 1;
   }
   return false;
 }

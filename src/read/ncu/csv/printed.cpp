@@ -1,40 +1,20 @@
 #include "read/ncu/csv/printed.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/text.hpp"
+#include "read/csv.hpp"
+#include "read/printed.hpp"
 
 namespace rangescope::read::ncu_csv {
 namespace {
 
-/// Where the columns of a table begin, told by its line of dashes: three, of a summary five. 0 for any other line.
-std::size_t dash_columns(std::string_view line, std::array<std::size_t, 5>& columns) {
-  std::size_t groups = 0;
-  for (std::size_t at = 0; at < line.size();) {
-    if (line[at] == ' ') {
-      ++at;
-      continue;
-    }
-    const std::size_t end = std::min(line.find_first_not_of('-', at), line.size());
-    if (end - at < 3 || (end < line.size() && line[end] != ' ') || groups == columns.size()) return 0;
-    columns[groups++] = at;
-    at = end;
-  }
-  return groups == 3 || groups == 5 ? groups : 0;
-}
-
 class Printed {
  public:
   std::string read(std::string_view text) {
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = std::min(text.find('\n', at), text.size());
-      std::string_view line = text.substr(at, end - at);
-      at = end + 1;
-      if (line.ends_with('\r')) line.remove_suffix(1);
-      take(line);
-    }
+    std::size_t at = 0;
+    for (std::string_view line; next_line(text, at, line);) take(line);
     if (rows_.empty()) return {};
     if (!invocations_.empty())
       return "\"Process ID\",\"Process Name\",\"Host Name\",\"Domain\",\"Range:PL_Type\",\"Kernel Name\","
@@ -51,14 +31,14 @@ class Printed {
  private:
   void take(std::string_view line) {
     const std::string_view text = base::trim(line);
-    std::array<std::size_t, 5> columns{};
-    if (const std::size_t count = dash_columns(line, columns); count == (invocations_.empty() ? 3 : 5)) {
+    if (Spans columns = dashes(line);
+        columns.size() == columns_wanted() && columns.front().second >= columns.front().first + 3) {
       in_table_ = !in_table_ || rows_of_table_ == 0;  // the one below the header is still inside
       before_ = {};
-      if (in_table_) columns_ = columns;
+      if (in_table_) columns_ = std::move(columns);
       return;
     }
-    if (in_table_ && !text.empty() && line.size() > columns_[1]) return row(line);
+    if (in_table_ && !text.empty() && line.size() > columns_[1].first) return row(line);
     in_table_ = false;
     if (text.empty()) return;
     const std::string_view before = std::exchange(before_, text);
@@ -79,6 +59,9 @@ class Printed {
       open_range(text);
     }
   }
+
+  /// A summary has five.
+  [[nodiscard]] std::size_t columns_wanted() const { return invocations_.empty() ? 3 : 5; }
 
   /// "[5233] zoo@127.0.0.1"
   bool process(std::string_view line) {
@@ -201,21 +184,15 @@ class Printed {
 
   void row(std::string_view line) {
     const auto cell = [&](std::size_t column) {
-      const std::size_t from = std::min(columns_[column], line.size());
-      const bool last = column + 1 == (invocations_.empty() ? 3u : columns_.size());
-      return base::trim(last ? line.substr(from) : line.substr(from, columns_[column + 1] - from));
+      const std::size_t from = std::min(columns_[column].first, line.size());
+      const bool last = column + 1 == columns_.size();
+      return base::trim(last ? line.substr(from) : line.substr(from, columns_[column + 1].first - from));
     };
     const std::string_view name = cell(0);
     if (name.empty() || name == "Metric Name") return;
     ++rows_of_table_;
     const auto add = [&](std::initializer_list<std::string_view> values) {
-      bool first = true;
-      for (const std::string_view value : values) {
-        rows_ += first ? "\"" : ",\"";
-        rows_ += base::replace_all(value, "\"", "\"\"");
-        rows_ += '"';
-        first = false;
-      }
+      for (const std::string_view value : values) csv_cell(rows_, value);
       rows_ += '\n';
     };
     if (!invocations_.empty())
@@ -231,7 +208,7 @@ class Printed {
   std::string rows_, push_pop_, start_end_;
   std::string_view before_, pid_ = "0", process_, host_, kernel_ = "<kernel above the first line>", context_, stream_,
                             grid_, block_, device_, capability_, invocations_, section_, domain_, thread_;
-  std::array<std::size_t, 5> columns_{};
+  Spans columns_;
   std::size_t rows_of_table_ = 0;
   int id_ = 0;
   bool in_table_ = false;

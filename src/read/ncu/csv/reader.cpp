@@ -14,10 +14,10 @@
 #include "read/csv.hpp"
 #include "read/index.hpp"
 #include "read/ncu/csv/labels.hpp"
-#include "read/ncu/csv/number.hpp"
 #include "read/ncu/csv/nvtx_cell.hpp"
 #include "read/ncu/csv/printed.hpp"
 #include "read/ncu/device.hpp"
+#include "read/number.hpp"
 
 namespace rangescope::read::ncu_csv {
 namespace {

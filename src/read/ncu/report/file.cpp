@@ -96,7 +96,6 @@ class BlockWalker {
 
   void walk(std::uint64_t offset) {
     const std::string_view all = file_.bytes_;
-    std::uint64_t kept_from = offset;
     while (offset < all.size()) {
       if (all.size() - offset < 4) return torn(offset, all.size() - offset);
       const std::uint32_t size = little_endian(all.substr(offset, 4));
@@ -109,10 +108,7 @@ class BlockWalker {
       read_entries(offset, std::min(payload_, there));
       if (payload_ > there) return torn(offset, there);
       offset += payload_;
-      if (offset > kept_from + File::kKeep) {
-        file_.release(kept_from, offset);  // neighbours of the headers are mapped along with them
-        kept_from = offset;
-      }
+      file_.passed(offset);  // neighbours of the headers are mapped along with them
     }
   }
 
@@ -286,12 +282,12 @@ base::Result<void> File::walk() {
   return {};
 }
 
-void File::release(std::uint64_t begin, std::uint64_t end) const {
-  if (!mapping_) return;
+void File::passed(std::uint64_t offset) const {
+  if (offset < passed_) passed_ = 0;  // another pass
+  if (!mapping_ || offset <= passed_ + kKeep || offset > bytes_.size()) return;
   constexpr std::uint64_t kPage = 4096;
-  begin = (begin + kPage - 1) / kPage * kPage;
-  end = end / kPage * kPage;
-  if (begin >= end || end > bytes_.size()) return;
+  const std::uint64_t begin = (passed_ + kPage - 1) / kPage * kPage, end = offset / kPage * kPage;
+  passed_ = offset;
   // NOLINTNEXTLINE: madvise takes no const pointer, and changes nothing of a read-only mapping
   ::madvise(const_cast<char*>(bytes_.data() + begin), end - begin, MADV_DONTNEED);
 }

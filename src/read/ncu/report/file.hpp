@@ -121,10 +121,10 @@ class File {
     return id < strings_.size() ? strings_[id] : std::string_view{};
   }
 
-  /// Gives the memory of mapped bytes back to the system; they are read again from the page cache when needed. So a
-  /// pass over the results never holds more of the file than kKeep. No effect on compressed or parsed reports.
-  void release(std::uint64_t begin, std::uint64_t end) const;
-  static constexpr std::uint64_t kKeep = std::uint64_t{8} << 20;
+  /// A pass over the file has come to `offset`: gives the memory of mapped bytes before it back to the system; they are
+  /// read again from the page cache when needed. So a pass never holds more of the file than kKeep. No effect on
+  /// compressed or parsed reports.
+  void passed(std::uint64_t offset) const;
 
   std::string path;
   std::uint32_t version = 0;           ///< of the file header
@@ -143,6 +143,8 @@ class File {
   friend class BlockWalker;
   base::Result<void> walk();
 
+  static constexpr std::uint64_t kKeep = std::uint64_t{8} << 20;
+  mutable std::uint64_t passed_ = 0;
   std::optional<base::Mapping> mapping_;
   std::unique_ptr<std::string> buffer_;  // decompressed bytes
   std::string_view bytes_;

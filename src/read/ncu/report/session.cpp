@@ -178,12 +178,7 @@ class Builder {
     std::uint64_t unknown = file_.unknown_fields, damaged = 0;
     std::optional<base::Error> first;
     session_.measurements.reserve(file_.results.size());
-    std::uint64_t kept_from = 0;
     for (const Entry& entry : file_.results) {
-      if (entry.offset > kept_from + File::kKeep) {
-        file_.release(kept_from, entry.offset);
-        kept_from = entry.offset;
-      }
       auto result = decode(file_, entry, unknown, {.sections = false, .rules = false});
       if (!result) {
         ++damaged;

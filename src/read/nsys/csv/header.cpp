@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/text.hpp"
+#include "read/number.hpp"
 
 namespace rangescope::read::nsys_csv {
 namespace {
@@ -117,50 +118,9 @@ Table table_by(Header& header) {
   return Table::kNone;
 }
 
-/// "1,234,567.5" without its separators; other text as it is.
-std::string plain(std::string_view text) {
-  text = base::trim(text);
-  std::string out;
-  std::size_t digits = 0;  // since the last comma
-  bool grouped = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == ',') {
-      if (digits == 0 || digits > 3 || (grouped && digits != 3)) return std::string(text);
-      grouped = true;
-      digits = 0;
-      continue;
-    }
-    if (c == '.' && grouped && digits != 3) return std::string(text);
-    if (c == '.') return out.append(text.substr(i));
-    if (c >= '0' && c <= '9') ++digits;
-    out += c;
-  }
-  return grouped && digits != 3 ? std::string(text) : out;
-}
-
 }  // namespace
 
-const std::vector<ReportName>& report_names() {
-  static const std::vector<ReportName> names{
-      {"nvtx_sum", "nvtxsum"},
-      {"nvtx_kern_sum", "nvtxkernsum"},
-      {"nvtx_pushpop_sum", "nvtxppsum"},
-      {"nvtx_startend_sum", "nvtxsesum"},
-      {"nvtx_gpu_proj_sum", {}},
-      {"cuda_gpu_kern_sum", "gpukernsum"},
-      {"cuda_gpu_mem_time_sum", "gpumemtimesum"},
-      {"cuda_gpu_mem_size_sum", "gpumemsizesum"},
-      {"nvtx_pushpop_trace", "nvtxpptrace"},
-      {"nvtx_gpu_proj_trace", "nvtxgpuproj"},
-      {"cuda_gpu_trace", "gputrace"},
-      {"cuda_kern_exec_trace", "kernexectrace"},
-      {"cuda_api_trace", "cudaapitrace"},
-  };
-  return names;
-}
-
-Header parse_header(const std::vector<std::string>& fields) {
+Header parse_header(const Fields& fields) {
   Header header;
   header.width = fields.size();
   double main_scale = 1;
@@ -193,15 +153,15 @@ Header parse_header(const std::vector<std::string>& fields) {
   return header;
 }
 
-bool looks_like_header(const std::vector<std::string>& fields) {
-  return fields.size() >= 3 && std::any_of(fields.begin(), fields.end(), [](const std::string& field) {
+bool looks_like_header(const Fields& fields) {
+  return fields.size() >= 3 && std::any_of(fields.begin(), fields.end(), [](std::string_view field) {
            if (!time_unit(bracketed(field))) return false;
            const std::string name = base::lower(field);
            return name.starts_with("total time") || name.starts_with("start") || name.starts_with("duration");
          });
 }
 
-std::string missing_column(const std::vector<std::string>& fields) {
+std::string missing_column(const Fields& fields) {
   const Header header = parse_header(fields);
   std::string_view missing;
   if (header.columns.contains("num calls")) return {};  // cuda_api_sum and its like are whole, and not read
@@ -220,13 +180,13 @@ std::string missing_column(const std::vector<std::string>& fields) {
 
 std::string_view Row::text(std::string_view column) const {
   const auto found = header_.columns.find(column);
-  return found == header_.columns.end() ? std::string_view{} : std::string_view(fields_[found->second.at]);
+  return found == header_.columns.end() ? std::string_view{} : fields_[found->second.at];
 }
 
 std::optional<double> Row::number(std::string_view column) const {
   const auto found = header_.columns.find(column);
   if (found == header_.columns.end()) return std::nullopt;
-  const auto value = base::to_double(plain(fields_[found->second.at]));
+  const auto value = parse_number(base::trim(fields_[found->second.at]), Point::kDot);
   if (!value || !std::isfinite(*value)) return std::nullopt;
   const double scaled = *value * found->second.scale;
   return std::isfinite(scaled) ? std::optional(scaled) : std::nullopt;
@@ -247,7 +207,7 @@ std::optional<Moment> Row::moment(std::string_view column) const {
   const auto found = header_.columns.find(column);
   if (found == header_.columns.end()) return std::nullopt;
   // Digit by digit: a double has too few of them for nanoseconds since 1970.
-  const std::string text = plain(fields_[found->second.at]);
+  const std::string text = plain_number(base::trim(fields_[found->second.at]), Point::kDot).value_or("");
   std::string_view digits = text;
   const bool negative = digits.starts_with('-');
   if (negative) digits.remove_prefix(1);

@@ -36,7 +36,24 @@ enum class Table {
 struct ReportName {
   std::string_view now, old;
 };
-[[nodiscard]] const std::vector<ReportName>& report_names();
+inline constexpr ReportName kReports[] = {
+    {"nvtx_sum", "nvtxsum"},
+    {"nvtx_kern_sum", "nvtxkernsum"},
+    {"nvtx_pushpop_sum", "nvtxppsum"},
+    {"nvtx_startend_sum", "nvtxsesum"},
+    {"nvtx_gpu_proj_sum", {}},
+    {"cuda_gpu_kern_sum", "gpukernsum"},
+    {"cuda_gpu_mem_time_sum", "gpumemtimesum"},
+    {"cuda_gpu_mem_size_sum", "gpumemsizesum"},
+    {"nvtx_pushpop_trace", "nvtxpptrace"},
+    {"nvtx_gpu_proj_trace", "nvtxgpuproj"},
+    {"cuda_gpu_trace", "gputrace"},
+    {"cuda_kern_exec_trace", "kernexectrace"},
+    {"cuda_api_trace", "cudaapitrace"},
+};
+
+/// The cells of a row.
+using Fields = std::vector<std::string_view>;
 
 struct Column {
   std::size_t at = 0;
@@ -53,13 +70,13 @@ struct Header {
 
 /// Column names become lower case, without unit, and those of old versions today's. kNone when it is no header of a
 /// table that is read.
-[[nodiscard]] Header parse_header(const std::vector<std::string>& fields);
+[[nodiscard]] Header parse_header(const Fields& fields);
 
 /// Is it the header of some table of nsys stats? Told by a column like "Total Time (ns)".
-[[nodiscard]] bool looks_like_header(const std::vector<std::string>& fields);
+[[nodiscard]] bool looks_like_header(const Fields& fields);
 
 /// The column that a header lacks to be that of a table that is read, where it lacks only one; else "".
-[[nodiscard]] std::string missing_column(const std::vector<std::string>& fields);
+[[nodiscard]] std::string missing_column(const Fields& fields);
 
 /// A time as it was printed.
 struct Moment {
@@ -70,7 +87,7 @@ struct Moment {
 /// One row, by column name. Numbers may have thousands separators.
 class Row {
  public:
-  Row(const Header& header, const std::vector<std::string>& fields) : header_(header), fields_(fields) {}
+  Row(const Header& header, const Fields& fields) : header_(header), fields_(fields) {}
   [[nodiscard]] bool has(std::string_view column) const { return header_.columns.contains(column); }
   [[nodiscard]] std::string_view text(std::string_view column) const;
   /// Finite; nothing for an empty cell, `None`, or what is no number.
@@ -85,7 +102,7 @@ class Row {
 
  private:
   const Header& header_;
-  const std::vector<std::string>& fields_;
+  const Fields& fields_;
 };
 
 }  // namespace rangescope::read::nsys_csv

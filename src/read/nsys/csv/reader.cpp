@@ -16,36 +16,15 @@
 #include "model/session.hpp"
 #include "read/csv.hpp"
 #include "read/nsys/csv/header.hpp"
-#include "read/nsys/csv/names.hpp"
 #include "read/nsys/csv/traces.hpp"
+#include "read/number.hpp"
+#include "read/printed.hpp"
 #include "read/timeline.hpp"
 
 namespace rangescope::read::nsys_csv {
 namespace {
 
 // Tables of sums of nsys stats, one row a name: they become model::Summary.
-
-class Sums {
- public:
-  explicit Sums(model::Session& session) : s_(session) {}
-
-  /// False when a number that the table lives by is not one. `kind` counts where the row does not say it.
-  bool add(const Header& header, const Row& row, model::RangeKind kind);
-
- private:
-  std::pair<model::StringId, model::StringId> split(std::string_view range);
-  model::RangeSummary& range(const Row& row, std::string_view column, model::RangeKind kind);
-  bool add_range(const Row& row, model::RangeKind kind);
-  bool add_projection(const Row& row, model::RangeKind kind);
-  bool add_kernel(const Row& row);
-  bool add_range_kernel(const Row& row, model::RangeKind kind);
-  bool add_copy(const Row& row, bool sizes);
-
-  model::Session& s_;
-  std::map<std::tuple<model::StringId, model::StringId, model::RangeKind>, std::size_t> range_of_;
-  std::map<model::StringId, std::size_t> kernel_of_;  ///< of the whole run, in summary.kernels
-  bool bare_names_ = false;
-};
 
 model::SummarySpread spread(const Row& row, const std::string& prefix = {}) {
   return {row.number(prefix + "avg"), row.number(prefix + "med"), row.number(prefix + "min"),
@@ -82,105 +61,117 @@ void merge(model::KernelSummary& into, const model::KernelSummary& row) {
   if (into.calls > 0) all.mean = into.total_ns / static_cast<double>(into.calls);
 }
 
-bool Sums::add(const Header& header, const Row& row, model::RangeKind kind) {
-  bare_names_ = header.bare_names;
-  switch (header.table) {
-    case Table::kKernels: return add_kernel(row);
-    case Table::kRanges:
-    case Table::kRangesByStyle: return add_range(row, kind_of(row, kind));
-    case Table::kRangeKernels: return add_range_kernel(row, kind_of(row, kind));
-    case Table::kProjection: return add_projection(row, kind_of(row, kind));
-    case Table::kCopyTimes:
-    case Table::kCopySizes: return add_copy(row, header.table == Table::kCopySizes);
-    default: return true;
+class Sums {
+ public:
+  explicit Sums(model::Session& session) : s_(session) {}
+
+  /// False when a number that the table lives by is not one. `kind` counts where the row does not say it.
+  bool add(const Header& header, const Row& row, model::RangeKind kind) {
+    bare_names_ = header.bare_names;
+    switch (header.table) {
+      case Table::kKernels: return add_kernel(row);
+      case Table::kRanges:
+      case Table::kRangesByStyle: return add_range(row, kind_of(row, kind));
+      case Table::kRangeKernels: return add_range_kernel(row, kind_of(row, kind));
+      case Table::kProjection: return add_projection(row, kind_of(row, kind));
+      case Table::kCopyTimes:
+      case Table::kCopySizes: return add_copy(row, header.table == Table::kCopySizes);
+      default: return true;
+    }
   }
-}
 
-/// "LLM:decode", the default domain as ":decode"; tables of 2020 have bare names, colons and all.
-std::pair<model::StringId, model::StringId> Sums::split(std::string_view range) {
-  const std::size_t colon = bare_names_ ? std::string_view::npos : range.find(':');
-  if (colon == std::string_view::npos) return {0, s_.strings.intern(range)};
-  return {s_.strings.intern(range.substr(0, colon)), s_.strings.intern(range.substr(colon + 1))};
-}
-
-model::RangeSummary& Sums::range(const Row& row, std::string_view column, model::RangeKind kind) {
-  const auto [domain, name] = split(row.text(column));
-  const auto [at, added] = range_of_.emplace(std::tuple(domain, name, kind), s_.summary.ranges.size());
-  if (added) s_.summary.ranges.push_back({domain, name, kind});
-  return s_.summary.ranges[at->second];
-}
-
-bool Sums::add_range(const Row& row, model::RangeKind kind) {
-  if (!has_total(row, "instances")) return false;
-  model::RangeSummary& out =
-      range(row, "range", kind);  // nvtx_sum and nvtx_pushpop_sum say the same: the last one stays
-  out.occurrences = row.count("instances");
-  out.total_ns = row.number("total time");
-  out.per_occurrence_ns = spread(row);
-  return true;
-}
-
-bool Sums::add_projection(const Row& row, model::RangeKind kind) {
-  if (!row.number("total proj time")) return false;
-  model::RangeSummary& out = range(row, "range", kind);
-  out.gpu_span_ns = row.number("total proj time");
-  out.gpu_operations = row.count("total gpu ops");
-  if (out.occurrences == 0) {  // occurrences without GPU work are not in this table
-    out.occurrences = row.count("range instances");
-    out.total_ns = row.number("total range time");
+ private:
+  /// "LLM:decode", the default domain as ":decode"; tables of 2020 have bare names, colons and all.
+  std::pair<model::StringId, model::StringId> split(std::string_view range) {
+    const std::size_t colon = bare_names_ ? std::string_view::npos : range.find(':');
+    if (colon == std::string_view::npos) return {0, s_.strings.intern(range)};
+    return {s_.strings.intern(range.substr(0, colon)), s_.strings.intern(range.substr(colon + 1))};
   }
-  return true;
-}
 
-bool Sums::add_kernel(const Row& row) {
-  if (!has_total(row, "instances")) return false;
-  model::KernelSummary out;
-  out.name = s_.strings.intern(row.text("name"));
-  out.calls = row.count("instances");
-  out.total_ns = *row.number("total time");
-  out.duration_ns = spread(row);
-  // Tables with grid and block have a row for each launch configuration.
-  const auto [at, added] = kernel_of_.emplace(out.name, s_.summary.kernels.size());
-  if (!added) {
-    merge(s_.summary.kernels[at->second], out);
+  model::RangeSummary& range(const Row& row, std::string_view column, model::RangeKind kind) {
+    const auto [domain, name] = split(row.text(column));
+    const auto [at, added] = range_of_.emplace(std::tuple(domain, name, kind), s_.summary.ranges.size());
+    if (added) s_.summary.ranges.push_back({domain, name, kind});
+    return s_.summary.ranges[at->second];
+  }
+
+  bool add_range(const Row& row, model::RangeKind kind) {
+    if (!has_total(row, "instances")) return false;
+    model::RangeSummary& out =
+        range(row, "range", kind);  // nvtx_sum and nvtx_pushpop_sum say the same: the last one stays
+    out.occurrences = row.count("instances");
+    out.total_ns = row.number("total time");
+    out.per_occurrence_ns = spread(row);
     return true;
   }
-  s_.summary.kernels.push_back(out);
-  return true;
-}
 
-bool Sums::add_range_kernel(const Row& row, model::RangeKind kind) {
-  if (!has_total(row, "kern inst")) return false;
-  model::KernelSummary out;
-  out.in_range = true;
-  const std::string_view name = row.text("nvtx range");
-  out.outside = name.empty() || name == "None";
-  if (!out.outside) std::tie(out.domain, out.range) = split(name);
-  out.kind = kind;
-  out.name = s_.strings.intern(row.text("kernel name"));
-  out.calls = row.count("kern inst");
-  out.total_ns = *row.number("total time");
-  out.duration_ns = spread(row);
-  out.occurrences = row.count("nvtx inst");
-  out.pid = row.id("pid").value_or(0);
-  out.tid = row.id("tid").value_or(0);
-  s_.summary.kernels.push_back(out);
-  return true;
-}
+  bool add_projection(const Row& row, model::RangeKind kind) {
+    if (!row.number("total proj time")) return false;
+    model::RangeSummary& out = range(row, "range", kind);
+    out.gpu_span_ns = row.number("total proj time");
+    out.gpu_operations = row.count("total gpu ops");
+    if (out.occurrences == 0) {  // occurrences without GPU work are not in this table
+      out.occurrences = row.count("range instances");
+      out.total_ns = row.number("total range time");
+    }
+    return true;
+  }
 
-bool Sums::add_copy(const Row& row, bool sizes) {
-  const auto value = row.number(sizes ? "total" : "total time");
-  if (!value || (!sizes && !has_total(row, "count"))) return false;
-  const std::string what = base::lower(row.text("operation"));
-  const model::CopyKind kind = copy_kind(what);
-  const bool memset = what.find("memset") != std::string::npos;
-  const auto same = [&](const model::CopySummary& copy) { return copy.kind == kind && copy.memset == memset; };
-  auto found = std::find_if(s_.summary.copies.begin(), s_.summary.copies.end(), same);
-  if (found == s_.summary.copies.end()) found = s_.summary.copies.insert(found, {kind, memset});
-  found->calls = row.count("count");
-  (sizes ? found->bytes : found->total_ns) += *value;
-  return true;
-}
+  bool add_kernel(const Row& row) {
+    if (!has_total(row, "instances")) return false;
+    model::KernelSummary out;
+    out.name = s_.strings.intern(row.text("name"));
+    out.calls = row.count("instances");
+    out.total_ns = *row.number("total time");
+    out.duration_ns = spread(row);
+    // Tables with grid and block have a row for each launch configuration.
+    const auto [at, added] = kernel_of_.emplace(out.name, s_.summary.kernels.size());
+    if (!added) {
+      merge(s_.summary.kernels[at->second], out);
+      return true;
+    }
+    s_.summary.kernels.push_back(out);
+    return true;
+  }
+
+  bool add_range_kernel(const Row& row, model::RangeKind kind) {
+    if (!has_total(row, "kern inst")) return false;
+    model::KernelSummary out;
+    out.in_range = true;
+    const std::string_view name = row.text("nvtx range");
+    out.outside = name.empty() || name == "None";
+    if (!out.outside) std::tie(out.domain, out.range) = split(name);
+    out.kind = kind;
+    out.name = s_.strings.intern(row.text("kernel name"));
+    out.calls = row.count("kern inst");
+    out.total_ns = *row.number("total time");
+    out.duration_ns = spread(row);
+    out.occurrences = row.count("nvtx inst");
+    out.pid = row.id("pid").value_or(0);
+    out.tid = row.id("tid").value_or(0);
+    s_.summary.kernels.push_back(out);
+    return true;
+  }
+
+  bool add_copy(const Row& row, bool sizes) {
+    const auto value = row.number(sizes ? "total" : "total time");
+    if (!value || (!sizes && !has_total(row, "count"))) return false;
+    const std::string what = base::lower(row.text("operation"));
+    const model::CopyKind kind = copy_kind(what);
+    const bool memset = what.find("memset") != std::string::npos;
+    const auto same = [&](const model::CopySummary& copy) { return copy.kind == kind && copy.memset == memset; };
+    auto found = std::find_if(s_.summary.copies.begin(), s_.summary.copies.end(), same);
+    if (found == s_.summary.copies.end()) found = s_.summary.copies.insert(found, {kind, memset});
+    found->calls = row.count("count");
+    (sizes ? found->bytes : found->total_ns) += *value;
+    return true;
+  }
+
+  model::Session& s_;
+  std::map<std::tuple<model::StringId, model::StringId, model::RangeKind>, std::size_t> range_of_;
+  std::map<model::StringId, std::size_t> kernel_of_;  ///< of the whole run, in summary.kernels
+  bool bare_names_ = false;
+};
 
 // What `nsys stats` and `nsys profile --stats=true` print for people, as the CSV that they print for programs.
 //
@@ -192,24 +183,6 @@ bool Sums::add_copy(const Row& row, bool sizes) {
 //
 // The line of dashes says where each column stands. A table ends at a line that is no row of it: logs that were pasted
 // have blank lines anywhere (`nsys-log.txt` of NVIDIA/Fuser).
-
-using Spans = std::vector<std::pair<std::size_t, std::size_t>>;
-
-/// Where the groups of a line of dashes stand; empty for any other line. One column alone is no table.
-Spans dashes(std::string_view line, char between) {
-  Spans spans;
-  for (std::size_t at = 0; at < line.size();) {
-    if (line[at] == between) {
-      ++at;
-      continue;
-    }
-    const std::size_t end = std::min(line.find_first_not_of('-', at), line.size());
-    if (end == at || (end < line.size() && line[end] != between)) return {};
-    spans.emplace_back(at, end);
-    at = end;
-  }
-  return spans.size() < 3 ? Spans{} : spans;
-}
 
 /// A table whose header and columns are known. Numbers are written as the locale has them: nsys 2022.4 under a German
 /// one prints "65,0" and "223.965" for 65.0 and 223965 (and as CSV always 223965).
@@ -256,17 +229,11 @@ class Printed {
   }
 
   void write(std::string& out) {
-    const char point = point_of();
+    const Point point = point_of();
     for (std::size_t r = 0; r < rows_.size(); ++r) {
       for (std::size_t i = 0; i < rows_[r].size(); ++i) {
-        std::string& cell = rows_[r][i];
-        if (r > 0 && i + 1 < rows_[r].size() && is_number(cell)) {
-          std::erase_if(cell, [&](char c) { return (c == '.' || c == ',' || c == '\'') && c != point; });
-          std::replace(cell.begin(), cell.end(), point, '.');
-        }
-        out += i == 0 ? "\"" : ",\"";
-        out += base::replace_all(cell, "\"", "\"\"");
-        out += '"';
+        const bool number = r > 0 && i + 1 < rows_[r].size() && is_number(rows_[r][i]);
+        csv_cell(out, (number ? plain_number(rows_[r][i], point) : std::nullopt).value_or(rows_[r][i]));
       }
       out += '\n';
     }
@@ -284,20 +251,11 @@ class Printed {
     return !cell.empty() && cell.find_first_not_of("0123456789.,'-") == std::string_view::npos;
   }
 
-  /// The first number that can be read in one way only decides: of two kinds of separators the last is the point, one
-  /// that stands twice is none, and less than three digits stand behind a point alone.
-  [[nodiscard]] char point_of() const {
-    for (std::size_t r = 1; r < rows_.size(); ++r) {
-      for (std::size_t i = 0; i + 1 < rows_[r].size(); ++i) {
-        const std::string& cell = rows_[r][i];
-        const std::size_t at = cell.find_last_of(".,");
-        if (at == std::string::npos || !is_number(cell)) continue;
-        const char last = cell[at], other = last == '.' ? ',' : '.';
-        if (cell.find(other) < at || cell.size() - at - 1 < 3) return last;
-        if (cell.find(last) < at) return other;
-      }
-    }
-    return '.';
+  [[nodiscard]] Point point_of() const {
+    PointGuess guess;
+    for (std::size_t r = 1; r < rows_.size(); ++r)
+      for (std::size_t i = 0; i + 1 < rows_[r].size(); ++i) guess.see(rows_[r][i], r);
+    return guess.point() == Point::kComma ? Point::kComma : Point::kDot;
   }
 
   Spans spans_;
@@ -311,11 +269,8 @@ std::string printed_as_csv(std::string_view text) {
   std::string_view before;
   bool gap = false;
   Printed table;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
-    at = end + 1;
-    if (line.ends_with('\r')) line.remove_suffix(1);
+  std::size_t at = 0;
+  for (std::string_view line; next_line(text, at, line);) {
     if (base::trim(line).empty()) {
       gap = true;
       continue;
@@ -361,7 +316,7 @@ bool range_in_names(std::string_view text) {
 
 std::string reports() {
   std::string out;
-  for (const ReportName& report : report_names()) out += (out.empty() ? "" : ", ") + std::string(report.now);
+  for (const ReportName& report : kReports) out += (out.empty() ? "" : ", ") + std::string(report.now);
   return out;
 }
 
@@ -370,9 +325,9 @@ void skip_mark(std::string_view& text) {
 }
 
 /// Rows of every table have one, headers none.
-bool has_number(const std::vector<std::string>& fields) {
+bool has_number(const Fields& fields) {
   return std::any_of(fields.begin(), fields.end(),
-                     [](const std::string& field) { return base::to_double(base::trim(field)).has_value(); });
+                     [](std::string_view field) { return base::to_double(base::trim(field)).has_value(); });
 }
 
 /// Reads texts one after the other into one session.
@@ -391,7 +346,7 @@ class TableReader {
     std::string unknown_columns, missing;
     for (read::Row record; next_row(text, offset, line, record);) {
       const std::size_t here = record.line;
-      const std::vector<std::string> fields(record.cells.begin(), record.cells.end());
+      const Fields& fields = record.cells;
       if (fields.size() >= 3 && (header.table == Table::kNone || !has_number(fields))) {
         Header next = parse_header(fields);
         if (next.table != Table::kNone) {
@@ -402,7 +357,8 @@ class TableReader {
         if (looks_like_header(fields)) {
           if (unknown == 0) {
             unknown = here;
-            unknown_columns = base::printable(base::join(std::span(fields).first(3), ","));
+            unknown_columns =
+                base::printable(std::string(fields[0]).append(",").append(fields[1]).append(",").append(fields[2]));
             missing = missing_column(fields);
           }
           header = {};
@@ -499,8 +455,7 @@ std::set<Table> trace_tables(const std::filesystem::path& path) {
   std::size_t offset = 0;
   std::uint64_t line = 1;
   for (read::Row record; next_row(text, offset, line, record);) {
-    const std::vector<std::string> fields(record.cells.begin(), record.cells.end());
-    if (const Table table = parse_header(fields).table; is_trace(table)) tables.insert(table);
+    if (const Table table = parse_header(record.cells).table; is_trace(table)) tables.insert(table);
   }
   return tables;
 }
@@ -508,7 +463,7 @@ std::set<Table> trace_tables(const std::filesystem::path& path) {
 /// "out/llm" of "out/llm_cuda_gpu_trace.csv"; nothing when the name ends in no report.
 std::optional<std::filesystem::path> recording_of(const std::filesystem::path& path) {
   const std::string stem = path.stem().string();
-  for (const ReportName& report : report_names()) {
+  for (const ReportName& report : kReports) {
     for (const std::string_view name : {report.now, report.old}) {
       const std::size_t at = name.empty() ? std::string::npos : stem.rfind("_" + std::string(name));
       if (at == std::string::npos) continue;
@@ -571,9 +526,8 @@ bool NsysCsvReader::sniff(std::span<const std::byte> head, const std::filesystem
     std::size_t offset = 0;
     std::uint64_t line = 1;
     for (read::Row record; next_row(text, offset, line, record);) {
-      const std::vector<std::string> fields(record.cells.begin(), record.cells.end());
-      if (fields.size() < 3) continue;
-      if (parse_header(fields).table != Table::kNone || (whole && looks_like_header(fields))) return true;
+      if (record.cells.size() < 3) continue;
+      if (parse_header(record.cells).table != Table::kNone || (whole && looks_like_header(record.cells))) return true;
     }
     return false;
   };

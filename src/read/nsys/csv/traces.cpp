@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/text.hpp"
-#include "read/nsys/csv/names.hpp"
 #include "read/timeline.hpp"
 
 namespace rangescope::read::nsys_csv {
@@ -37,6 +36,59 @@ std::pair<std::string_view, std::uint32_t> device_of(std::string_view text) {
   return ordinal && *ordinal < kNone ? std::pair(text.substr(0, open), static_cast<std::uint32_t>(*ordinal))
                                      : std::pair(text, 0u);
 }
+
+/// The domains of the ranges of a trace table. Since 2024 names are "domain:name", ":name" in the default domain;
+/// before that the colon is there only with a domain, so that a name with a colon may have none. Tables of sums of the
+/// same recording always have it and settle that; without them a colon followed by another one or by a space, and one
+/// behind a space, is taken for a part of the name.
+class Domains {
+ public:
+  using FullNames = std::set<std::string, std::less<>>;
+  Domains(std::span<const std::string_view> names, const FullNames& full_names) : full_names_(full_names) {
+    const auto has_colon = [](std::string_view name) { return name.find(':') != std::string_view::npos; };
+    const auto begins = [](std::string_view name) { return name.starts_with(':'); };
+    always_ = std::all_of(names.begin(), names.end(), has_colon) && std::any_of(names.begin(), names.end(), begins);
+    if (always_) return;
+    std::set<std::string_view> domains;
+    for (const std::string_view name : names) {
+      if (known(name) || bare(name)) continue;
+      domains.insert(name.substr(0, name.find(':')));
+      ++guessed_;
+    }
+    constexpr std::size_t kMostDomains = 64;  // "step17:forward" is a name
+    many_ = domains.size() > kMostDomains;
+    if (many_) guessed_ = 0;
+  }
+
+  bool known(std::string_view name) const {
+    return full_names_.contains(name) || full_names_.contains(':' + std::string(name));
+  }
+
+  bool bare(std::string_view name) const {
+    if (full_names_.contains(':' + std::string(name))) return true;
+    const std::size_t colon = name.find(':');
+    if (colon == std::string_view::npos) return true;
+    if (full_names_.contains(name)) return false;
+    if (many_) return true;
+    const char next = colon + 1 < name.size() ? name[colon + 1] : ' ';
+    return next == ':' || next == ' ' || name.substr(0, colon).find(' ') != std::string_view::npos;
+  }
+
+  std::pair<std::string_view, std::string_view> split(std::string_view name) const {
+    if (!always_ && bare(name)) return {{}, name};
+    const std::size_t colon = name.find(':');
+    return {name.substr(0, colon), name.substr(colon + 1)};
+  }
+
+  /// Names that were split at a colon that may be part of the name.
+  [[nodiscard]] std::uint64_t guessed() const { return guessed_; }
+
+ private:
+  const FullNames& full_names_;
+  bool always_ = false;  ///< every name has its domain in front
+  bool many_ = false;    ///< too many domains to be any
+  std::uint64_t guessed_ = 0;
+};
 
 }  // namespace
 

@@ -3,9 +3,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
-namespace rangescope::read::ncu_csv {
+namespace rangescope::read {
 
 /// Which character is the decimal point; separators of thousands are then whatever else stands between digits.
 /// kMixed: the raw page of ncu 2020 to 2024 under a German locale, where whole numbers have dots between thousands
@@ -34,7 +35,10 @@ class PointGuess {
   std::string_view open_cell_;
 };
 
+/// A whole cell without what stands between thousands, and with a point as in C; nothing where parse_number() gives
+/// nothing. Never kMixed.
+[[nodiscard]] std::optional<std::string> plain_number(std::string_view cell, Point point);
 /// A whole cell as a number; nothing for text, "n/a", "nan", "inf" and numbers whose groups do not fit.
 [[nodiscard]] std::optional<double> parse_number(std::string_view cell, Point point);
 
-}  // namespace rangescope::read::ncu_csv
+}  // namespace rangescope::read

@@ -1,11 +1,11 @@
-#include "read/ncu/csv/number.hpp"
+#include "read/number.hpp"
 
 #include <algorithm>
 #include <string>
 
 #include "base/text.hpp"
 
-namespace rangescope::read::ncu_csv {
+namespace rangescope::read {
 namespace {
 
 bool is_digit(char c) {
@@ -86,10 +86,9 @@ Point PointGuess::point() const {
 }
 
 std::optional<double> parse_number(std::string_view cell, Point point) {
-  if (cell.empty()) return std::nullopt;
-  const auto number = essence(cell);
-  if (!number) return std::nullopt;
   if (point == Point::kMixed) {
+    const auto number = essence(cell);
+    if (!number) return std::nullopt;
     const auto dots = std::ranges::count(*number, '.'), commas = std::ranges::count(*number, ',');
     const std::size_t last = number->find_last_of(".,");
     const bool three = last != std::string::npos && number->size() - last == 4;
@@ -97,6 +96,13 @@ std::optional<double> parse_number(std::string_view cell, Point point) {
     const bool group = dots == 1 && three && last > 0 && last <= 4 && number->front() != '0';
     return parse_number(cell, dots > 1 || group ? Point::kComma : Point::kDot);
   }
+  const auto plain = plain_number(cell, point);
+  return plain ? base::to_double(*plain) : std::nullopt;
+}
+
+std::optional<std::string> plain_number(std::string_view cell, Point point) {
+  const auto number = essence(cell);
+  if (!number) return std::nullopt;
   const char decimal = point == Point::kComma ? ',' : '.', thousands = point == Point::kComma ? '.' : ',';
   const std::size_t whole_end = std::min(number->find(decimal), number->size());
   std::string plain;
@@ -115,7 +121,7 @@ std::optional<double> parse_number(std::string_view cell, Point point) {
     }
   }
   if (grouped && whole_end == number->size() && group != 3) return std::nullopt;
-  return base::to_double(plain);
+  return plain;
 }
 
-}  // namespace rangescope::read::ncu_csv
+}  // namespace rangescope::read
