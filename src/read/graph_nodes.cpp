@@ -20,7 +20,7 @@ struct Question {
   std::uint32_t graph_node = 0;  ///< whose path is asked for
 };
 
-std::vector<std::uint64_t> key_of(const std::vector<model::OpenRange>& path) {
+std::vector<std::uint64_t> path_key(const std::vector<model::OpenRange>& path) {
   std::vector<std::uint64_t> key;
   for (const model::OpenRange& range : path) key.push_back(std::uint64_t{range.domain} << 32 | range.name);
   return key;
@@ -72,7 +72,8 @@ void GraphNodes::place(model::Session& session) const {
   }
   if (by_thread.empty()) return;
   std::map<std::vector<std::uint64_t>, std::uint32_t> known;
-  for (std::uint32_t i = 0; i < session.captured_paths.size(); ++i) known.emplace(key_of(session.captured_paths[i]), i);
+  for (std::uint32_t i = 0; i < session.captured_paths.size(); ++i)
+    known.emplace(path_key(session.captured_paths[i]), i);
   for (auto& [thread, ranges] : OpenRanges::of(session, by_thread)) {
     std::vector<Question>& questions = by_thread[thread];
     std::sort(questions.begin(), questions.end(), [](const Question& a, const Question& b) {
@@ -88,7 +89,7 @@ void GraphNodes::place(model::Session& session) const {
       }
       if (path.empty()) continue;
       const auto [at, fresh] =
-          known.try_emplace(key_of(path), static_cast<std::uint32_t>(session.captured_paths.size()));
+          known.try_emplace(path_key(path), static_cast<std::uint32_t>(session.captured_paths.size()));
       if (fresh) session.captured_paths.push_back(std::move(path));
       session.graph_nodes[question.graph_node].captured_path = at->second;
     }
