@@ -1,7 +1,5 @@
 #include "ncu_pages/pages.hpp"
 
-#include <re2/re2.h>
-
 #include <algorithm>
 
 #include "base/units.hpp"
@@ -12,12 +10,6 @@ namespace rangescope::ncu_pages {
 using base::Code;
 using base::fail;
 
-class Pattern {
- public:
-  explicit Pattern(const std::string& text) : expression(text, RE2::Quiet) {}
-  RE2 expression;
-};
-
 base::Result<NameFilter> NameFilter::make(const std::vector<std::string>& names, std::string_view option) {
   NameFilter filter;
   constexpr std::string_view kRegex = "regex:";
@@ -26,12 +18,10 @@ base::Result<NameFilter> NameFilter::make(const std::vector<std::string>& names,
       filter.exact_.push_back(name);
       continue;
     }
-    auto pattern = std::make_shared<const Pattern>(name.substr(kRegex.size()));
-    if (!pattern->expression.ok()) {
-      return fail(Code::kUsage, "not a regular expression: " + pattern->expression.error(),
-                  std::string(option) + " " + name);
-    }
-    filter.patterns_.push_back(std::move(pattern));
+    auto pattern = model::NameRegex::parse(std::string_view(name).substr(kRegex.size()));
+    if (!pattern)
+      return fail(Code::kUsage, "not a regular expression: " + pattern.error().what, std::string(option) + " " + name);
+    filter.patterns_.push_back(std::move(*pattern));
   }
   return filter;
 }
@@ -39,9 +29,7 @@ base::Result<NameFilter> NameFilter::make(const std::vector<std::string>& names,
 bool NameFilter::matches(std::string_view name) const {
   if (empty()) return true;
   if (std::ranges::find(exact_, name) != exact_.end()) return true;
-  return std::ranges::any_of(patterns_, [&](const auto& pattern) {
-    return RE2::PartialMatch(re2::StringPiece(name.data(), name.size()), pattern->expression);
-  });
+  return std::ranges::any_of(patterns_, [&](const auto& pattern) { return pattern.found_in(name); });
 }
 
 std::string_view result_name(const Result& result, std::string_view base) {

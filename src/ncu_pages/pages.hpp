@@ -7,13 +7,13 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
 #include "model/metric_unit.hpp"
+#include "model/name_regex.hpp"
 #include "read/ncu/report/decode.hpp"
 #include "read/ncu/report/file.hpp"
 
@@ -100,7 +100,7 @@ class NameFilter {
 
  private:
   std::vector<std::string> exact_;
-  std::vector<std::shared_ptr<const class Pattern>> patterns_;
+  std::vector<model::NameRegex> patterns_;
 };
 
 [[nodiscard]] base::Result<void> print_raw(const Selection& selection, const PageOptions& options, const Out& out);

@@ -79,60 +79,43 @@ class SummaryPage {
 
  private:
   void add(const Result& result) {
-    const DeviceLabel device = labels_.of(result);
-    const std::string kernel(result_name(result, options_.print_kernel_base));
-    const std::string grid = dimensions_text(result.grid), block = dimensions_text(result.block);
-    const std::string who =
-        std::to_string(result.process) + '\n' + kernel + '\n' + grid + block + '\n' + device.ordinal;
-    if (options_.summary != Summary::kPerNvtx) {
-      add_to(group(who, result, kernel, grid, block, device), result, device);
-      return;
-    }
+    Group group;
+    group.process = result.process;
+    group.kernel = result_name(result, options_.print_kernel_base);
+    group.grid = dimensions_text(result.grid);
+    group.block = dimensions_text(result.block);
+    group.device = labels_.of(result);
+    if (options_.summary != Summary::kPerNvtx) return add_to(group, result);
     if (!result.nvtx) return;
     const NvtxState& state = *result.nvtx;
     for (const NvtxDomain& domain : state.domains) {
-      std::string ranges;
-      std::vector<std::string> lines;
+      group.domain = domain.name;
+      group.ranges.clear();
+      group.lines.clear();
       for (const NvtxThread& thread : state.threads) {
         for (const NvtxRange& range : thread.stack) {
           if (range.domain != domain.id) continue;
-          ranges += " \"" + range_cell(state, range) + "\" ";
-          lines.push_back("<" + std::string(state.effective_name(range)) + ">");
+          group.ranges += " \"" + range_cell(state, range) + "\" ";
+          group.lines.push_back("<" + std::string(state.effective_name(range)) + ">");
         }
       }
       for (const NvtxRange& range : state.start_end) {
         if (range.domain != domain.id) continue;
-        ranges += " \"" + range_cell(state, range) + "\" ";
-        lines.push_back("<" + std::to_string(range.id) + ", " + std::string(state.effective_name(range)) + ">");
+        group.ranges += " \"" + range_cell(state, range) + "\" ";
+        group.lines.push_back("<" + std::to_string(range.id) + ", " + std::string(state.effective_name(range)) + ">");
       }
-      if (ranges.empty()) continue;
-      Group& one = group(std::string(domain.name) + ranges + '\n' + who, result, kernel, grid, block, device);
-      if (one.invocations == 0) {
-        one.domain = domain.name;
-        one.ranges = ranges;
-        one.lines = lines;
-      }
-      add_to(one, result, device);
+      if (!group.ranges.empty()) add_to(group, result);
     }
   }
 
-  Group& group(const std::string& key, const Result& result, const std::string& kernel, const std::string& grid,
-               const std::string& block, const DeviceLabel& device) {
-    const auto [at, added] = by_key_.try_emplace(key, groups_.size());
-    if (added) {
-      Group& one = groups_.emplace_back();
-      one.process = result.process;
-      one.kernel = kernel;
-      one.grid = grid;
-      one.block = block;
-      one.device = device;
-    }
-    return groups_[at->second];
-  }
-
-  void add_to(Group& group, const Result& result, const DeviceLabel& device) {
+  void add_to(const Group& one, const Result& result) {
+    const std::string key = one.domain + one.ranges + '\n' + std::to_string(one.process) + '\n' + one.kernel + '\n' +
+                            one.grid + one.block + '\n' + one.device.ordinal;
+    const auto [place, fresh] = by_key_.try_emplace(key, groups_.size());
+    if (fresh) groups_.push_back(one);
+    Group& group = groups_[place->second];
     ++group.invocations;
-    std::vector<ShownSection> sections = view_.of(result, device);
+    std::vector<ShownSection> sections = view_.of(result, group.device);
     std::ranges::stable_sort(sections, {}, [](const ShownSection& one) { return one.section->identifier; });
     for (const ShownSection& section : sections) {
       for (const SectionRow& row : section.rows) {

@@ -5,8 +5,10 @@
 
 #include <cstring>
 
+#include "base/fs.hpp"
 #include "base/progress.hpp"
 #include "base/unpacked.hpp"
+#include "read/native/chunks.hpp"
 
 namespace rangescope::read::native {
 namespace {
@@ -57,6 +59,17 @@ bool BlockReader::next(Block& block) {
   at_ += sizeof head + head.packed_bytes;
   base::Work::done(sizeof head + head.packed_bytes);
   return true;
+}
+
+void read_block_files(const std::filesystem::path& folder, const char* suffix, const char* below,
+                      base::Result<void> (*read)(std::span<const std::byte>, const std::string&, model::Session&),
+                      model::Session& session) {
+  for (const std::filesystem::path& path : entries_in(folder, suffix, below)) {
+    const auto mapping = base::Mapping::open(path);
+    const auto done = mapping ? read(mapping->bytes(), path.filename().string(), session)
+                              : base::Result<void>(tl::make_unexpected(mapping.error()));
+    if (!done) session.losses.push_back({"unreadable_samples", 1, base::to_string(done.error())});
+  }
 }
 
 }  // namespace rangescope::read::native

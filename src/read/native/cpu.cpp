@@ -8,7 +8,6 @@
 #include <map>
 #include <unordered_map>
 
-#include "base/fs.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "read/native/blocks.hpp"
@@ -601,16 +600,7 @@ base::Result<void> read_cpu(std::span<const std::byte> file, const std::string& 
 }
 
 void read_cpu_files(const fs::path& folder, model::Session& session) {
-  for (const fs::path& place : {folder / cpu_wire::kFolder, folder / "native" / cpu_wire::kFolder}) {
-    const fs::path path = place / (std::string("program") + cpu_wire::kSuffix);
-    std::error_code error;
-    if (!fs::exists(path, error)) continue;
-    const auto mapping = base::Mapping::open(path);
-    const auto read = mapping ? read_cpu(mapping->bytes(), path.filename().string(), session)
-                              : base::Result<void>(tl::make_unexpected(mapping.error()));
-    if (!read) session.losses.push_back({"unreadable_samples", 1, base::to_string(read.error())});
-    return;
-  }
+  read_block_files(folder, cpu_wire::kSuffix, cpu_wire::kFolder, read_cpu, session);
 }
 
 }  // namespace rangescope::read::native

@@ -109,7 +109,53 @@ class GpuReader {
     }
   }
 
-  void finish(const GpuDamage& damage);
+  void finish(const GpuDamage& damage) {
+    if (!info("overhead").empty()) drop_what_has_no_launch();
+    correct_clock();
+    link_launches();
+    counters_.finish(where_);
+    if (!session_.windows.empty()) cut_to_window();
+    if (double share = 0, run = 0, switching = 0, records = 0, windows = 0;
+        std::sscanf(info("overhead").c_str(), "%lf %lf %lf %lf %lf", &share, &run, &switching, &records, &windows) ==
+            5 &&
+        run > 0)
+      session_.sources.push_back(
+          {where_,
+           "native",
+           {},
+           fmt::format("{:.0f} windows: tracing took {:.2g} % of the run of {:.2g} % allowed ({} in switches, {:.0f} "
+                       "records at {} each; what CUPTI costs between windows is not counted)",
+                       windows, 100 * (switching + records * gpu::kRecord_ns) / run, share * 1e-4,
+                       base::format_ns(switching), records, base::format_ns(gpu::kRecord_ns)),
+           model::Maker::kRangescope});
+    add_synchronizations();
+    modules_.place(first_.launches, session_);
+    nodes_.place(session_);
+    model::Process& process = session_.processes.at(process_);
+    for (std::size_t i = first_.kernels; i < session_.kernels.size(); ++i) {
+      process.end_ns = std::max(process.end_ns, session_.kernels[i].end_ns);
+    }
+    for (std::size_t i = first_.graphs; i < session_.graph_launches.size(); ++i) {
+      auto& launch = session_.graph_launches[i];
+      launch.kernel_nodes = nodes_.kernel_nodes(static_cast<std::uint32_t>(launch.graph_id));
+    }
+    if (damage.torn_bytes > 0) {
+      lose("torn_tail", damage.torn_bytes, "bytes behind the last whole block were cut off");
+    }
+    if (damage.bad_records > 0 || undefined_ > 0) {
+      lose("bad_gpu_records", damage.bad_records + undefined_,
+           "records that contradict themselves or what was defined before");
+    }
+    if (info("end") != "clean" && !unavailable_ && session_.windows.empty()) {
+      const std::string interval = info("flush_interval_ms");
+      lose("gpu_stream_not_closed", 0,
+           interval.empty() || interval == "0"
+               ? std::string("the process ended without closing its GPU stream: its last GPU work may be missing")
+               : fmt::format("the process ended without closing its GPU stream: GPU work of up to two flush intervals "
+                             "({} ms each) may be missing",
+                             interval));
+    }
+  }
 
  private:
   struct Counts {
@@ -267,15 +313,135 @@ class GpuReader {
     const auto at = infos_.find(key);
     return at != infos_.end() ? at->second : std::string();
   }
-  void correct_clock();
-  void link_launches();
   template <class Item>
   [[nodiscard]] bool outside_window(const Item& item) const {
     return !session_.windows.empty() && (item.end_ns <= session_.begin_ns || item.start_ns >= session_.end_ns);
   }
-  void cut_to_window();
-  void drop_what_has_no_launch();
-  void add_synchronizations();
+
+  void correct_clock() {
+    if (info("clock") != "offset" || clock_.empty()) {
+      if (session_.clock.gpu.empty()) session_.clock.gpu = "cupti timestamp callback";
+      return;
+    }
+    session_.clock.gpu = clock_.describe();
+    const auto correct = [this](auto& items, std::size_t from) {
+      for (std::size_t i = from; i < items.size(); ++i) {
+        // Moved as a whole: how long it took is CUPTI's own number.
+        const std::int64_t moved = clock_.correct(items[i].start_ns) - items[i].start_ns;
+        items[i].start_ns += moved;
+        if (items[i].end_ns != model::kOpen) items[i].end_ns += moved;
+      }
+    };
+    correct(session_.kernels, first_.kernels);
+    correct(session_.copies, first_.copies);
+    correct(session_.memsets, first_.memsets);
+    correct(session_.graph_launches, first_.graphs);
+    if (info("launch_records") != "callback") correct(session_.launches, first_.launches);
+  }
+
+  // Kernel to call by correlation, within this process. Sorted once: O(n log n), O(n) where one thread launched.
+  void link_launches() {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> calls;  // correlation, index
+    calls.reserve(session_.launches.size() - first_.launches);
+    for (std::size_t i = first_.launches; i < session_.launches.size(); ++i) {
+      calls.emplace_back(session_.launches[i].correlation, static_cast<std::uint32_t>(i));
+    }
+    if (!std::is_sorted(calls.begin(), calls.end())) std::sort(calls.begin(), calls.end());
+    std::uint64_t orphans = 0;
+    const auto link = [&](auto& items, std::size_t from) {
+      auto hint = calls.begin();
+      for (std::size_t i = from; i < items.size(); ++i) {
+        const std::uint32_t correlation = items[i].launch;
+        if (hint == calls.end() || hint->first > correlation) hint = calls.begin();
+        if (hint != calls.end() && hint->first != correlation) {
+          const auto next = hint + 1;
+          hint = next != calls.end() && next->first == correlation
+                     ? next
+                     : std::lower_bound(hint, calls.end(), std::pair{correlation, 0u});
+        }
+        const bool found = hint != calls.end() && hint->first == correlation;
+        // CUPTI numbers anew where its timeline was off (13.0 on an H200): the latest call before the work is meant.
+        for (auto next = hint; found && ++next != calls.end() && next->first == correlation &&
+                               session_.launches[next->second].start_ns <= items[i].start_ns;)
+          hint = next;
+        items[i].launch = found ? hint->second : model::kNone;
+        if (!found && !outside_window(items[i])) ++orphans;
+      }
+    };
+    link(session_.kernels, first_.kernels);
+    link(session_.copies, first_.copies);
+    link(session_.memsets, first_.memsets);
+    link(session_.graph_launches, first_.graphs);
+    if (orphans > 0) {
+      lose("gpu_work_without_call", orphans,
+           "kernels or copies whose launching call was not recorded: they stand outside every range");
+    }
+  }
+
+  // The stream is that of the whole run: what belongs to other windows goes. What was under way at an edge is cut
+  // there.
+  void cut_to_window() {
+    const auto outside = [this](const auto& item) { return outside_window(item); };
+    std::vector<std::uint32_t> places(session_.launches.size() - first_.launches, model::kNone);
+    std::size_t kept = first_.launches;
+    for (std::size_t i = first_.launches; i < session_.launches.size(); ++i) {
+      const std::int64_t at = session_.launches[i].start_ns;
+      if (at < session_.begin_ns || at >= session_.end_ns) continue;
+      places[i - first_.launches] = static_cast<std::uint32_t>(kept);
+      session_.launches[kept++] = session_.launches[i];
+    }
+    session_.launches.resize(kept);
+    modules_.moved(first_.launches, places);
+    const auto cut = [&](auto& items, std::size_t from) {
+      const auto begin = items.begin() + static_cast<std::ptrdiff_t>(from);
+      items.erase(std::remove_if(begin, items.end(), outside), items.end());
+      for (std::size_t i = from; i < items.size(); ++i) {
+        if (items[i].launch != model::kNone) items[i].launch = places[items[i].launch - first_.launches];
+        items[i].start_ns = std::max(items[i].start_ns, session_.begin_ns);
+        items[i].end_ns = std::min(items[i].end_ns, session_.end_ns);
+      }
+    };
+    cut(session_.kernels, first_.kernels);
+    cut(session_.copies, first_.copies);
+    cut(session_.memsets, first_.memsets);
+    cut(session_.graph_launches, first_.graphs);
+    std::erase_if(session_.gpu_pauses,
+                  [&](const model::GpuPause& pause) { return pause.process == process_ && outside(pause); });
+    for (model::GpuPause& pause : session_.gpu_pauses) {
+      pause.start_ns = std::max(pause.start_ns, session_.begin_ns);
+      pause.end_ns = std::min(pause.end_ns, session_.end_ns);
+    }
+  }
+
+  // A call that waits is recorded as a call; which stream or event it waited for is not known. While the timeline is
+  // paused for counters, it is they who wait.
+  void add_synchronizations() {
+    const auto paused = [this](std::int64_t at) {
+      return std::any_of(session_.gpu_pauses.begin(), session_.gpu_pauses.end(), [&](const model::GpuPause& pause) {
+        return pause.process == process_ && pause.start_ns <= at && at < pause.end_ns;
+      });
+    };
+    for (std::size_t i = first_.launches; i < session_.launches.size(); ++i) {
+      const model::Launch& call = session_.launches[i];
+      if (call.kind != model::LaunchKind::kSynchronize || call.end_ns == model::kOpen || paused(call.start_ns))
+        continue;
+      session_.synchronizations.push_back({call.start_ns, call.end_ns, static_cast<std::uint32_t>(i), model::kNone,
+                                           sync_kind(session_.strings.view(call.name))});
+    }
+  }
+
+  // CUPTI 13.0 records no launch call once those have been turned off and on again (seen on an H100): of kernels alone
+  // no range can be told what it launched.
+  void drop_what_has_no_launch() {
+    const std::size_t work = session_.kernels.size() - first_.kernels + session_.copies.size() - first_.copies +
+                             session_.memsets.size() - first_.memsets;
+    if (work == 0 || session_.launches.size() > first_.launches) return;
+    session_.kernels.resize(first_.kernels);
+    session_.copies.resize(first_.copies);
+    session_.memsets.resize(first_.memsets);
+    lose("gpu_partial", work,
+         "kernels, copies and sets of --overhead's windows: this CUPTI recorded none of the calls that launched them");
+  }
 
   static constexpr std::uint32_t kMostStreams = 1u << 22, kMostKinds = 1u << 28;
 
@@ -297,176 +463,6 @@ class GpuReader {
   std::uint64_t undefined_ = 0;
   bool unavailable_ = false;
 };
-
-void GpuReader::correct_clock() {
-  if (info("clock") != "offset" || clock_.empty()) {
-    if (session_.clock.gpu.empty()) session_.clock.gpu = "cupti timestamp callback";
-    return;
-  }
-  session_.clock.gpu = clock_.describe();
-  const auto correct = [this](auto& items, std::size_t from) {
-    for (std::size_t i = from; i < items.size(); ++i) {
-      // Moved as a whole: how long it took is CUPTI's own number.
-      const std::int64_t moved = clock_.correct(items[i].start_ns) - items[i].start_ns;
-      items[i].start_ns += moved;
-      if (items[i].end_ns != model::kOpen) items[i].end_ns += moved;
-    }
-  };
-  correct(session_.kernels, first_.kernels);
-  correct(session_.copies, first_.copies);
-  correct(session_.memsets, first_.memsets);
-  correct(session_.graph_launches, first_.graphs);
-  if (info("launch_records") != "callback") correct(session_.launches, first_.launches);
-}
-
-// Kernel to call by correlation, within this process. Sorted once: O(n log n), O(n) where one thread launched.
-void GpuReader::link_launches() {
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> calls;  // correlation, index
-  calls.reserve(session_.launches.size() - first_.launches);
-  for (std::size_t i = first_.launches; i < session_.launches.size(); ++i) {
-    calls.emplace_back(session_.launches[i].correlation, static_cast<std::uint32_t>(i));
-  }
-  if (!std::is_sorted(calls.begin(), calls.end())) std::sort(calls.begin(), calls.end());
-  std::uint64_t orphans = 0;
-  const auto link = [&](auto& items, std::size_t from) {
-    auto hint = calls.begin();
-    for (std::size_t i = from; i < items.size(); ++i) {
-      const std::uint32_t correlation = items[i].launch;
-      if (hint == calls.end() || hint->first > correlation) hint = calls.begin();
-      if (hint != calls.end() && hint->first != correlation) {
-        const auto next = hint + 1;
-        hint = next != calls.end() && next->first == correlation
-                   ? next
-                   : std::lower_bound(hint, calls.end(), std::pair{correlation, 0u});
-      }
-      const bool found = hint != calls.end() && hint->first == correlation;
-      // CUPTI numbers anew where its timeline was off (13.0 on an H200): the latest call before the work is meant.
-      for (auto next = hint; found && ++next != calls.end() && next->first == correlation &&
-                             session_.launches[next->second].start_ns <= items[i].start_ns;)
-        hint = next;
-      items[i].launch = found ? hint->second : model::kNone;
-      if (!found && !outside_window(items[i])) ++orphans;
-    }
-  };
-  link(session_.kernels, first_.kernels);
-  link(session_.copies, first_.copies);
-  link(session_.memsets, first_.memsets);
-  link(session_.graph_launches, first_.graphs);
-  if (orphans > 0) {
-    lose("gpu_work_without_call", orphans,
-         "kernels or copies whose launching call was not recorded: they stand outside every range");
-  }
-}
-
-// The stream is that of the whole run: what belongs to other windows goes. What was under way at an edge is cut there.
-void GpuReader::cut_to_window() {
-  const auto outside = [this](const auto& item) { return outside_window(item); };
-  std::vector<std::uint32_t> places(session_.launches.size() - first_.launches, model::kNone);
-  std::size_t kept = first_.launches;
-  for (std::size_t i = first_.launches; i < session_.launches.size(); ++i) {
-    const std::int64_t at = session_.launches[i].start_ns;
-    if (at < session_.begin_ns || at >= session_.end_ns) continue;
-    places[i - first_.launches] = static_cast<std::uint32_t>(kept);
-    session_.launches[kept++] = session_.launches[i];
-  }
-  session_.launches.resize(kept);
-  modules_.moved(first_.launches, places);
-  const auto cut = [&](auto& items, std::size_t from) {
-    const auto begin = items.begin() + static_cast<std::ptrdiff_t>(from);
-    items.erase(std::remove_if(begin, items.end(), outside), items.end());
-    for (std::size_t i = from; i < items.size(); ++i) {
-      if (items[i].launch != model::kNone) items[i].launch = places[items[i].launch - first_.launches];
-      items[i].start_ns = std::max(items[i].start_ns, session_.begin_ns);
-      items[i].end_ns = std::min(items[i].end_ns, session_.end_ns);
-    }
-  };
-  cut(session_.kernels, first_.kernels);
-  cut(session_.copies, first_.copies);
-  cut(session_.memsets, first_.memsets);
-  cut(session_.graph_launches, first_.graphs);
-  std::erase_if(session_.gpu_pauses,
-                [&](const model::GpuPause& pause) { return pause.process == process_ && outside(pause); });
-  for (model::GpuPause& pause : session_.gpu_pauses) {
-    pause.start_ns = std::max(pause.start_ns, session_.begin_ns);
-    pause.end_ns = std::min(pause.end_ns, session_.end_ns);
-  }
-}
-
-// A call that waits is recorded as a call; which stream or event it waited for is not known. While the timeline is
-// paused for counters, it is they who wait.
-void GpuReader::add_synchronizations() {
-  const auto paused = [this](std::int64_t at) {
-    return std::any_of(session_.gpu_pauses.begin(), session_.gpu_pauses.end(), [&](const model::GpuPause& pause) {
-      return pause.process == process_ && pause.start_ns <= at && at < pause.end_ns;
-    });
-  };
-  for (std::size_t i = first_.launches; i < session_.launches.size(); ++i) {
-    const model::Launch& call = session_.launches[i];
-    if (call.kind != model::LaunchKind::kSynchronize || call.end_ns == model::kOpen || paused(call.start_ns)) continue;
-    session_.synchronizations.push_back({call.start_ns, call.end_ns, static_cast<std::uint32_t>(i), model::kNone,
-                                         sync_kind(session_.strings.view(call.name))});
-  }
-}
-
-// CUPTI 13.0 records no launch call once those have been turned off and on again (seen on an H100): of kernels alone no
-// range can be told what it launched.
-void GpuReader::drop_what_has_no_launch() {
-  const std::size_t work = session_.kernels.size() - first_.kernels + session_.copies.size() - first_.copies +
-                           session_.memsets.size() - first_.memsets;
-  if (work == 0 || session_.launches.size() > first_.launches) return;
-  session_.kernels.resize(first_.kernels);
-  session_.copies.resize(first_.copies);
-  session_.memsets.resize(first_.memsets);
-  lose("gpu_partial", work,
-       "kernels, copies and sets of --overhead's windows: this CUPTI recorded none of the calls that launched them");
-}
-
-void GpuReader::finish(const GpuDamage& damage) {
-  if (!info("overhead").empty()) drop_what_has_no_launch();
-  correct_clock();
-  link_launches();
-  counters_.finish(where_);
-  if (!session_.windows.empty()) cut_to_window();
-  if (double share = 0, run = 0, switching = 0, records = 0, windows = 0;
-      std::sscanf(info("overhead").c_str(), "%lf %lf %lf %lf %lf", &share, &run, &switching, &records, &windows) == 5 &&
-      run > 0)
-    session_.sources.push_back(
-        {where_,
-         "native",
-         {},
-         fmt::format("{:.0f} windows: tracing took {:.2g} % of the run of {:.2g} % allowed ({} in switches, {:.0f} "
-                     "records at {} each; what CUPTI costs between windows is not counted)",
-                     windows, 100 * (switching + records * gpu::kRecord_ns) / run, share * 1e-4,
-                     base::format_ns(switching), records, base::format_ns(gpu::kRecord_ns)),
-         model::Maker::kRangescope});
-  add_synchronizations();
-  modules_.place(first_.launches, session_);
-  nodes_.place(session_);
-  model::Process& process = session_.processes.at(process_);
-  for (std::size_t i = first_.kernels; i < session_.kernels.size(); ++i) {
-    process.end_ns = std::max(process.end_ns, session_.kernels[i].end_ns);
-  }
-  for (std::size_t i = first_.graphs; i < session_.graph_launches.size(); ++i) {
-    auto& launch = session_.graph_launches[i];
-    launch.kernel_nodes = nodes_.kernel_nodes(static_cast<std::uint32_t>(launch.graph_id));
-  }
-  if (damage.torn_bytes > 0) {
-    lose("torn_tail", damage.torn_bytes, "bytes behind the last whole block were cut off");
-  }
-  if (damage.bad_records > 0 || undefined_ > 0) {
-    lose("bad_gpu_records", damage.bad_records + undefined_,
-         "records that contradict themselves or what was defined before");
-  }
-  if (info("end") != "clean" && !unavailable_ && session_.windows.empty()) {
-    const std::string interval = info("flush_interval_ms");
-    lose("gpu_stream_not_closed", 0,
-         interval.empty() || interval == "0"
-             ? std::string("the process ended without closing its GPU stream: its last GPU work may be missing")
-             : fmt::format("the process ended without closing its GPU stream: GPU work of up to two flush intervals "
-                           "({} ms each) may be missing",
-                           interval));
-  }
-}
 
 }  // namespace
 

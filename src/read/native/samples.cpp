@@ -8,12 +8,10 @@
 #include <optional>
 #include <utility>
 
-#include "base/fs.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/metric_unit.hpp"
 #include "read/native/blocks.hpp"
-#include "read/native/chunks.hpp"
 #include "wire/samples.hpp"
 
 namespace rangescope::read::native {
@@ -237,12 +235,7 @@ base::Result<void> read_samples(std::span<const std::byte> file, const std::stri
 }
 
 void read_sample_files(const fs::path& folder, model::Session& session) {
-  for (const fs::path& path : entries_in(folder, format::kSuffix, format::kFolder)) {
-    const auto mapping = base::Mapping::open(path);
-    const auto read = mapping ? read_samples(mapping->bytes(), path.filename().string(), session)
-                              : base::Result<void>(tl::make_unexpected(mapping.error()));
-    if (!read) session.losses.push_back({"unreadable_samples", 1, base::to_string(read.error())});
-  }
+  read_block_files(folder, format::kSuffix, format::kFolder, read_samples, session);
 }
 
 }  // namespace rangescope::read::native

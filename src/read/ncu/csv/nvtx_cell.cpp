@@ -149,36 +149,21 @@ void for_each_entry(std::string_view cell, std::uint64_t& left_over, Take&& take
 
 }  // namespace
 
-std::vector<CellRange> parse_push_pop(std::string_view cell, std::uint64_t& left_over) {
+std::vector<CellRange> parse_cell(std::string_view cell, Cell kind, std::string_view domain, std::uint64_t& left_over) {
   std::vector<CellRange> ranges;
-  for_each_entry(cell, left_over, [&](const Split& split, std::uint64_t thread) {
-    ranges.push_back(named(split, true));
-    ranges.back().thread = thread;
-  });
-  return ranges;
-}
-
-std::vector<CellRange> parse_start_end(std::string_view cell, std::uint64_t& left_over) {
-  std::vector<CellRange> ranges;
-  for_each_entry(cell, left_over, [&](Split split, std::uint64_t) {
-    const std::size_t colon = split.head.find(':');
-    const auto id = colon == std::string_view::npos ? std::nullopt : base::to_uint(split.head.substr(0, colon));
-    if (!id) {
-      ++left_over;
-      return;
+  for_each_entry(cell, left_over, [&](Split split, std::uint64_t thread) {
+    std::uint64_t id = 0;
+    if (kind == Cell::kStartEnd) {
+      const std::size_t colon = std::min(split.head.find(':'), split.head.size() - 1);
+      const auto number = base::to_uint(split.head.substr(0, colon));
+      if (!number) return void(++left_over);
+      id = *number;
+      split.head.remove_prefix(colon + 1);
     }
-    split.head.remove_prefix(colon + 1);
-    ranges.push_back(named(split, true));
-    ranges.back().id = *id;
-  });
-  return ranges;
-}
-
-std::vector<CellRange> parse_summary(std::string_view cell, std::string_view domain, std::uint64_t& left_over) {
-  std::vector<CellRange> ranges;
-  for_each_entry(cell, left_over, [&](const Split& split, std::uint64_t) {
-    ranges.push_back(named(split, false));
-    ranges.back().domain = domain == kDefault ? std::string_view{} : domain;
+    CellRange& range = ranges.emplace_back(named(split, kind != Cell::kSummary));
+    if (kind == Cell::kSummary) range.domain = domain == kDefault ? std::string_view{} : domain;
+    if (kind == Cell::kPushPop) range.thread = thread;
+    range.id = id;
   });
   return ranges;
 }

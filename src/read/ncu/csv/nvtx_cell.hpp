@@ -21,11 +21,11 @@ struct CellRange {
   std::string_view name;
 };
 
-/// Entries of a cell; `left_over` counts entries that could not be split.
-[[nodiscard]] std::vector<CellRange> parse_push_pop(std::string_view cell, std::uint64_t& left_over);
-[[nodiscard]] std::vector<CellRange> parse_start_end(std::string_view cell, std::uint64_t& left_over);
-/// Of per-NVTX summaries: names without domain ("name:PL_Type:...").
-[[nodiscard]] std::vector<CellRange> parse_summary(std::string_view cell, std::string_view domain,
-                                                   std::uint64_t& left_over);
+/// The last is of per-NVTX summaries: names without domain ("name:PL_Type:..."), which a column of its own holds.
+enum class Cell : std::uint8_t { kPushPop, kStartEnd, kSummary };
+
+/// Entries of a cell; `left_over` counts entries that could not be split. `domain`: of a summary.
+[[nodiscard]] std::vector<CellRange> parse_cell(std::string_view cell, Cell kind, std::string_view domain,
+                                                std::uint64_t& left_over);
 
 }  // namespace rangescope::read::ncu_csv

@@ -350,13 +350,12 @@ class CsvSession {
     };
     if (columns_.summary_ranges != kAbsent) {
       for (const CellRange& range :
-           parse_summary(cell(row, columns_.summary_ranges), cell(row, columns_.domain), bad_ranges_)) {
+           parse_cell(cell(row, columns_.summary_ranges), Cell::kSummary, cell(row, columns_.domain), bad_ranges_))
         add(range, model::RangeKind::kPushPop);
-      }
       return;
     }
-    const std::vector<CellRange> stack = parse_push_pop(cell(row, columns_.push_pop), bad_ranges_);
-    const std::vector<CellRange> open = parse_start_end(cell(row, columns_.start_end), bad_ranges_);
+    const std::vector<CellRange> stack = parse_cell(cell(row, columns_.push_pop), Cell::kPushPop, {}, bad_ranges_);
+    const std::vector<CellRange> open = parse_cell(cell(row, columns_.start_end), Cell::kStartEnd, {}, bad_ranges_);
     for (const CellRange& range : open) add(range, model::RangeKind::kStartEnd);
     const bool one_thread =
         std::ranges::all_of(stack, [&](const CellRange& range) { return range.thread == stack.front().thread; });

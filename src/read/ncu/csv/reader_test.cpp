@@ -160,10 +160,10 @@ TEST(NcuCsv, AmbiguousNumbersAreRefusedUntilTheFormatIsNamed) {
 
 TEST(NcuCsv, NvtxCellsWithColonsAndQuotes) {
   std::uint64_t left = 0;
-  const auto stack = parse_push_pop(R"(12  "<default domain>:compute:profile:none:none:none:none:none:none"  )"
-                                    R"("my:dom:say "hi" now:Int64:42:RGB:0xff112233:ASCII:say "hi" now"  )"
-                                    R"("LLM:a b:none:none:none:none:REGISTERED:a b" )",
-                                    left);
+  const auto stack = parse_cell(R"(12  "<default domain>:compute:profile:none:none:none:none:none:none"  )"
+                                R"("my:dom:say "hi" now:Int64:42:RGB:0xff112233:ASCII:say "hi" now"  )"
+                                R"("LLM:a b:none:none:none:none:REGISTERED:a b" )",
+                                Cell::kPushPop, {}, left);
   ASSERT_EQ(stack.size(), 3u);
   EXPECT_EQ(stack[0].thread, 12u);
   EXPECT_EQ(stack[0].domain, "");
@@ -172,11 +172,13 @@ TEST(NcuCsv, NvtxCellsWithColonsAndQuotes) {
   EXPECT_EQ(stack[1].name, "say \"hi\" now");
   EXPECT_EQ(stack[2].domain, "LLM");
   EXPECT_EQ(left, 0u);
-  const auto open = parse_start_end(R"( "3:<default domain>:x:y:none:none:none:none:none:none" )", left);
+  const auto open =
+      parse_cell(R"( "3:<default domain>:x:y:none:none:none:none:none:none" )", Cell::kStartEnd, {}, left);
   ASSERT_EQ(open.size(), 1u);
   EXPECT_EQ(open[0].id, 3u);
   EXPECT_EQ(open[0].name, "x:y");
-  const auto old = parse_push_pop(R"(9  "<default domain>:A:none:none"  "<default domain>:B:Uint32:5" )", left);
+  const auto old =
+      parse_cell(R"(9  "<default domain>:A:none:none"  "<default domain>:B:Uint32:5" )", Cell::kPushPop, {}, left);
   ASSERT_EQ(old.size(), 2u);
   EXPECT_EQ(old[1].name, "B");
   EXPECT_EQ(left, 0u);

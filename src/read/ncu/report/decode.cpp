@@ -132,10 +132,9 @@ class Decoder {
     Section& section = result_.sections.emplace_back();
     read(message, text(1, section.identifier), text(2, section.display_name), number(3, section.order),
          each(4, [&](std::string_view m) { section.header = section_metrics(m, 2); }),
-         each(5, [&](std::string_view m) { section.body.push_back(m); }),
          each(6, [&](std::string_view m) { section.metrics = section_metrics(m, 1); }),
          each(11, [&](std::string_view m) { section.filter = filter(m); }),
-         skip({bytes(7), bytes(8), bytes(9), bytes(10), bytes(12), bytes(13)}));
+         skip({bytes(5), bytes(7), bytes(8), bytes(9), bytes(10), bytes(12), bytes(13)}));
   }
 
   void rule_item(Rule& rule, std::string_view message) {
@@ -150,7 +149,7 @@ class Decoder {
          each(1,
               [&](std::string_view m) {
                 is_message = true;
-                read(m, text(1, said.text), number(2, said.type), skip({varint(3)}), text(4, said.title));
+                read(m, text(1, said.text), number(2, said.type), skip({varint(3), bytes(4)}));
               }),
          each(10,
               [&](std::string_view m) {
@@ -165,9 +164,9 @@ class Decoder {
   void rule(std::string_view message) {
     if (!wanted_.rules) return;
     Rule& rule = result_.rules.emplace_back();
-    read(message, text(1, rule.identifier), text(2, rule.display_name),
+    read(message, text(1, rule.identifier),
          each(3, [&](std::string_view body) { read(body, each(1, [&](std::string_view m) { rule_item(rule, m); })); }),
-         text(4, rule.section), skip({bytes(5)}));
+         text(4, rule.section), skip({bytes(2), bytes(5)}));
   }
 
   const File& file_;

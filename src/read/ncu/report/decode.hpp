@@ -52,21 +52,20 @@ struct Section {
   std::int64_t order = 0;
   Filter filter;
   std::vector<SectionMetric> header;   ///< metrics of the header table, in its order
-  std::vector<std::string_view> body;  ///< body items, not decoded
   std::vector<SectionMetric> metrics;  ///< all metrics of the section
 };
 
 enum class Severity : std::uint8_t { kNone = 0, kOk = 1, kWarning = 2, kError = 3, kOptimization = 4 };
 
 struct RuleMessage {
-  std::string_view text, title;
+  std::string_view text;
   std::uint32_t type = 0;         ///< Severity; numbers of newer versions are kept
   std::optional<double> speedup;  ///< percent
   bool speedup_is_global = false;
 };
 
 struct Rule {
-  std::string_view identifier, display_name, section;
+  std::string_view identifier, section;
   std::vector<RuleMessage> messages;
 };
 

@@ -33,8 +33,6 @@ struct OwnRange {
 };
 
 struct Capture {
-  std::string replay_mode;  ///< "kernel", "application", "range", "app-range"
-  std::string clock_control, cache_control;
   std::vector<std::string> nvtx_include;        ///< as written
   std::vector<model::RangeExpression> filters;  ///< those of nvtx_include that parse
   std::string note;                             ///< what a reader of the numbers must know
@@ -45,8 +43,8 @@ struct Capture {
 };
 
 Capture read_capture(std::string_view command_line) {
-  Capture capture{
-      .replay_mode = "kernel", .clock_control = {}, .cache_control = {}, .nvtx_include = {}, .filters = {}, .note = {}};
+  Capture capture;
+  std::string replay_mode = "kernel", clock_control, cache_control;
   const std::vector<std::string_view> words = base::split(command_line, ' ');
   const auto value_of = [&](std::size_t& i, std::string_view option) -> std::optional<std::string> {
     if (words[i] == option && i + 1 < words.size()) return std::string(words[++i]);
@@ -57,11 +55,11 @@ Capture read_capture(std::string_view command_line) {
   };
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (auto mode = value_of(i, "--replay-mode"))
-      capture.replay_mode = *mode;
+      replay_mode = *mode;
     else if (auto clocks = value_of(i, "--clock-control"))
-      capture.clock_control = *clocks;
+      clock_control = *clocks;
     else if (auto caches = value_of(i, "--cache-control"))
-      capture.cache_control = *caches;
+      cache_control = *caches;
     else if (auto filter = value_of(i, "--nvtx-include"))
       capture.nvtx_include.push_back(*filter);
   }
@@ -72,9 +70,9 @@ Capture read_capture(std::string_view command_line) {
     capture.note = "Nsight Compute, command line not recorded";
     return capture;
   }
-  capture.note = "ncu " + capture.replay_mode + " replay";
-  if (capture.cache_control != "none") capture.note += ", caches flushed before each pass";
-  if (capture.clock_control == "none") capture.note += ", clocks not locked";
+  capture.note = "ncu " + replay_mode + " replay";
+  if (cache_control != "none") capture.note += ", caches flushed before each pass";
+  if (clock_control == "none") capture.note += ", clocks not locked";
   return capture;
 }
 

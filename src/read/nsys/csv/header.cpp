@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "base/text.hpp"
 #include "read/number.hpp"
@@ -10,24 +11,20 @@
 namespace rangescope::read::nsys_csv {
 namespace {
 
-std::optional<double> time_unit(std::string_view unit) {
-  if (unit == "ns" || unit == "nsec" || unit == "nanoseconds") return 1;
-  if (unit == "us" || unit == "usec" || unit == "\xce\xbcs" || unit == "\xc2\xb5s" || unit == "microseconds")
-    return 1e3;
-  if (unit == "ms" || unit == "msec" || unit == "milliseconds") return 1e6;
-  if (unit == "s" || unit == "sec" || unit == "seconds") return 1e9;
-  return std::nullopt;
-}
+using Units = std::span<const std::pair<std::string_view, double>>;
+constexpr std::pair<std::string_view, double> kTimes[] = {{"ns", 1},          {"nsec", 1},           {"nanoseconds", 1},
+                                                          {"us", 1e3},        {"usec", 1e3},         {"\xce\xbcs", 1e3},
+                                                          {"\xc2\xb5s", 1e3}, {"microseconds", 1e3}, {"ms", 1e6},
+                                                          {"msec", 1e6},      {"milliseconds", 1e6}, {"s", 1e9},
+                                                          {"sec", 1e9},       {"seconds", 1e9}};
+constexpr std::pair<std::string_view, double> kSizes[] = {{"B", 1},      {"bytes", 1},     {"KB", 1e3},
+                                                          {"kB", 1e3},   {"MB", 1e6},      {"GB", 1e9},
+                                                          {"KiB", 1024}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
 
-std::optional<double> size_unit(std::string_view unit) {
-  if (unit == "B" || unit == "bytes") return 1;
-  if (unit == "KB" || unit == "kB") return 1e3;
-  if (unit == "MB") return 1e6;
-  if (unit == "GB") return 1e9;
-  if (unit == "KiB") return 1024;
-  if (unit == "MiB") return 1024 * 1024;
-  if (unit == "GiB") return 1024.0 * 1024 * 1024;
-  return std::nullopt;
+/// To nanoseconds, or to bytes.
+std::optional<double> scale_of(std::string_view unit, Units units) {
+  const auto known = std::find_if(units.begin(), units.end(), [&](const auto& each) { return each.first == unit; });
+  return known == units.end() ? std::nullopt : std::optional(known->second);
 }
 
 /// What stands in brackets at the end of a column's name; "" where nothing does.
@@ -129,14 +126,14 @@ Header parse_header(const Fields& fields) {
     std::string name = base::replace_all(base::lower(base::trim(fields[i])), "_", " ");
     Column column{i, 1};
     if (const std::string_view unit = bracketed(fields[i]); !unit.empty()) {
-      const auto size = size_unit(unit);
-      column.scale = time_unit(unit).value_or(size.value_or(1));
+      const auto size = scale_of(unit, kSizes);
+      column.scale = scale_of(unit, kTimes).value_or(size.value_or(1));
       column.rounded = size && *size > 1;
       name = base::trim(std::string_view(name).substr(0, name.rfind('(')));
       if (name == "total time" || name == "total") main_scale = column.scale;
     } else if (const std::size_t word = name.rfind(' ');
-               word != std::string::npos && name.size() - word == 3 && time_unit(name.substr(word + 1))) {
-      column.scale = *time_unit(name.substr(word + 1));  // "total_time_ns", as scripts write it
+               word != std::string::npos && name.size() - word == 3 && scale_of(name.substr(word + 1), kTimes)) {
+      column.scale = *scale_of(name.substr(word + 1), kTimes);  // "total_time_ns", as scripts write it
       name.resize(word);
       if (name == "total time") main_scale = column.scale;
     } else {
@@ -155,7 +152,7 @@ Header parse_header(const Fields& fields) {
 
 bool looks_like_header(const Fields& fields) {
   return fields.size() >= 3 && std::any_of(fields.begin(), fields.end(), [](std::string_view field) {
-           if (!time_unit(bracketed(field))) return false;
+           if (!scale_of(bracketed(field), kTimes)) return false;
            const std::string name = base::lower(field);
            return name.starts_with("total time") || name.starts_with("start") || name.starts_with("duration");
          });

@@ -6,6 +6,7 @@ namespace {
 
 /// Columns that every activity table starts with here, in this order.
 enum { kStart, kEnd, kDevice, kContext, kStream, kCorrelation, kProcess, kCommon };
+constexpr std::string_view kCommonColumns = "start end deviceId contextId streamId correlationId globalPid ";
 
 /// Times, stream and correlation id of a row; false when it has no usable times.
 template <class Event>
@@ -42,15 +43,16 @@ model::CopyKind copy_kind(const Value& value) {
   return value.bits > 10 ? kUnified[value.bits - 11] : static_cast<model::CopyKind>(value.bits);
 }
 
-/// Reads one table of events. `columns`: the common ones, then its own; `fill(part, row, process, event)` takes those.
+/// Reads one table of events. `columns`: its own, behind the common ones; `fill(part, row, process, event)` takes
+/// those.
 template <class Event, class Fill>
 Activity read_events(const Source& source, std::string_view name, std::vector<Event> Activity::*events,
-                     std::initializer_list<std::string_view> columns, Fill fill) {
+                     std::string_view columns, Fill fill) {
   Activity part;
   const Table* table = usable_table(source, name, {"start", "end"}, part.outcome);
   if (table == nullptr) return part;
   part.outcome.scanned = source.scan(
-      *table, columns, [&](std::size_t rows) { begin(part, part.*events, rows); },
+      *table, std::string(kCommonColumns).append(columns), [&](std::size_t rows) { begin(part, part.*events, rows); },
       [&](const Value* row) {
         Event event;
         std::uint64_t process = 0;
@@ -93,29 +95,8 @@ Activity read_kernels(const Source& source) {
   };
   return read_events(
       source, "CUPTI_ACTIVITY_KIND_KERNEL", &Activity::kernels,
-      {"start",
-       "end",
-       "deviceId",
-       "contextId",
-       "streamId",
-       "correlationId",
-       "globalPid",
-       "demangledName",
-       "shortName",
-       "mangledName",
-       "registersPerThread",
-       "gridX",
-       "gridY",
-       "gridZ",
-       "blockX",
-       "blockY",
-       "blockZ",
-       "staticSharedMemory",
-       "dynamicSharedMemory",
-       "graphNodeId",
-       "clusterX",
-       "clusterY",
-       "clusterZ"},
+      "demangledName shortName mangledName registersPerThread gridX gridY gridZ blockX blockY blockZ "
+      "staticSharedMemory dynamicSharedMemory graphNodeId clusterX clusterY clusterZ",
       [](Activity& part, const Value* row, std::uint64_t process, model::Kernel& kernel) {
         const std::int64_t short_name = row[kShort].as_int(-1);
         kernel.name = part.names.number({row[kDemangled].as_int(short_name), short_name, row[kMangled].as_int(-1)});
@@ -135,9 +116,7 @@ Activity read_kernels(const Source& source) {
 
 Activity read_copies(const Source& source) {
   enum { kBytes = kCommon, kKind, kNode };
-  return read_events(source, "CUPTI_ACTIVITY_KIND_MEMCPY", &Activity::copies,
-                     {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "bytes",
-                      "copyKind", "graphNodeId"},
+  return read_events(source, "CUPTI_ACTIVITY_KIND_MEMCPY", &Activity::copies, "bytes copyKind graphNodeId",
                      [](Activity& part, const Value* row, std::uint64_t process, model::Copy& copy) {
                        copy.bytes = bytes_of(row[kBytes]);
                        copy.kind = copy_kind(row[kKind]);
@@ -148,24 +127,20 @@ Activity read_copies(const Source& source) {
 
 Activity read_memsets(const Source& source) {
   enum { kBytes = kCommon, kNode };
-  return read_events(
-      source, "CUPTI_ACTIVITY_KIND_MEMSET", &Activity::memsets,
-      {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "bytes", "graphNodeId"},
-      [](Activity& part, const Value* row, std::uint64_t process, model::Memset& memset) {
-        memset.bytes = bytes_of(row[kBytes]);
-        memset.graph_node = node_of(part, process, row[kNode]);
-      });
+  return read_events(source, "CUPTI_ACTIVITY_KIND_MEMSET", &Activity::memsets, "bytes graphNodeId",
+                     [](Activity& part, const Value* row, std::uint64_t process, model::Memset& memset) {
+                       memset.bytes = bytes_of(row[kBytes]);
+                       memset.graph_node = node_of(part, process, row[kNode]);
+                     });
 }
 
 Activity read_graphs(const Source& source) {
   enum { kGraph = kCommon, kExec };
-  return read_events(
-      source, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", &Activity::graphs,
-      {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId", "graphExecId"},
-      [](Activity&, const Value* row, std::uint64_t, model::GraphLaunch& graph) {
-        graph.graph_id = static_cast<std::uint64_t>(row[kGraph].as_int());
-        graph.exec_id = static_cast<std::uint64_t>(row[kExec].as_int());
-      });
+  return read_events(source, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", &Activity::graphs, "graphId graphExecId",
+                     [](Activity&, const Value* row, std::uint64_t, model::GraphLaunch& graph) {
+                       graph.graph_id = static_cast<std::uint64_t>(row[kGraph].as_int());
+                       graph.exec_id = static_cast<std::uint64_t>(row[kExec].as_int());
+                     });
 }
 
 Activity read_synchronizations(const Source& source) {
@@ -173,8 +148,7 @@ Activity read_synchronizations(const Source& source) {
   // nsys 2025.3 (schema 3.20) brought deprecatedSyncType and writes 2 where CUPTI's number for a stream wait is 3.
   const Table* table = source.find("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION");
   const bool from_zero = table != nullptr && table->has("deprecatedSyncType");
-  return read_events(source, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", &Activity::synchronizations,
-                     {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "syncType"},
+  return read_events(source, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", &Activity::synchronizations, "syncType",
                      [from_zero](Activity&, const Value* row, std::uint64_t, model::Synchronization& wait) {
                        const std::int64_t type = row[kType].as_int(-1) + (from_zero ? 1 : 0);
                        wait.kind =
@@ -189,8 +163,7 @@ Calls read_calls(const Source& source) {
   if (table == nullptr) return part;
   enum { kCallStart, kCallEnd, kThread, kCallCorrelation, kName };
   part.outcome.scanned = source.scan(
-      *table, {"start", "end", "globalTid", "correlationId", "nameId"},
-      [&](std::size_t rows) { begin(part, part.launches, rows); },
+      *table, "start end globalTid correlationId nameId", [&](std::size_t rows) { begin(part, part.launches, rows); },
       [&](const Value* row) {
         if (!row[kCallStart].integer()) return bad_row(part.outcome, "start is not a number");
         if (!row[kThread].integer()) return bad_row(part.outcome, "globalTid is not a number");
@@ -215,7 +188,7 @@ std::vector<NodeEvent> read_node_events(const Source& source, Scanned& scanned) 
   if (table == nullptr) table = source.find("CUDA_GRAPH_EVENTS");
   if (table == nullptr || !table->has("graphNodeId") || !table->has("start") || !table->has("globalTid")) return events;
   scanned = source.scan(
-      *table, {"start", "globalTid", "graphNodeId", "originalGraphNodeId"}, [&](std::size_t) { events.clear(); },
+      *table, "start globalTid graphNodeId originalGraphNodeId", [&](std::size_t) { events.clear(); },
       [&](const Value* row) {
         if (!row[0].integer() || !row[1].integer() || !row[2].integer()) return;
         events.push_back({static_cast<std::uint64_t>(row[2].bits), static_cast<std::uint64_t>(row[3].as_int()),

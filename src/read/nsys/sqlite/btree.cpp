@@ -38,16 +38,10 @@ inline const std::byte* varint(const std::byte* p, const std::byte* end, std::ui
   return nullptr;
 }
 
-/// Two's complement, big-endian, `size` bytes (1 to 8), of which `room` can be read: usually eight at once.
-inline std::int64_t signed_be(const std::byte* p, unsigned size, std::ptrdiff_t room) {
-  if (room >= 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, p, 8);
-    return static_cast<std::int64_t>(__builtin_bswap64(word)) >> (64 - 8 * size);
-  }
-  auto value = static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int8_t>(p[0])));
-  for (unsigned i = 1; i < size; ++i) value = value << 8 | static_cast<std::uint64_t>(p[i]);
-  return static_cast<std::int64_t>(value);
+inline std::uint64_t big_endian(const std::byte* p) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, p, 8);
+  return __builtin_bswap64(word);
 }
 
 constexpr std::uint8_t kFixedSize[] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
@@ -74,32 +68,17 @@ constexpr auto kSerials = [] {
   return all;
 }();
 
-inline void decode_value(std::uint64_t serial, std::uint64_t size, const std::byte* p, std::ptrdiff_t room, bool real,
-                         Value& out) {
-  if (serial >= 1 && serial <= 6) {
-    out.type = Type::kInteger;
-    out.bits = signed_be(p, static_cast<unsigned>(size), room);
-  } else if (serial == 0) {
-    out.type = Type::kNull;
-    return;
-  } else if (serial == 8 || serial == 9) {
-    out.type = Type::kInteger;
-    out.bits = static_cast<std::int64_t>(serial - 8);
-  } else if (serial == 7) {
-    out.bits = signed_be(p, 8, room);
+/// Of a REAL, text or a blob.
+inline void decode_value(std::uint64_t serial, std::uint64_t size, const std::byte* p, Value& out) {
+  if (serial == 7) {
+    out.bits = static_cast<std::int64_t>(big_endian(p));
     const auto number = std::bit_cast<double>(out.bits);
     out.type = number != number ? Type::kNull : Type::kReal;
     return;
-  } else {
-    out.type = serial % 2 == 0 ? Type::kBlob : Type::kText;
-    out.bytes = reinterpret_cast<const char*>(p);
-    out.size = static_cast<std::uint32_t>(size);
-    return;
   }
-  if (real) {
-    out.bits = std::bit_cast<std::int64_t>(static_cast<double>(out.bits));
-    out.type = Type::kReal;
-  }
+  out.type = serial % 2 == 0 ? Type::kBlob : Type::kText;
+  out.bytes = reinterpret_cast<const char*>(p);
+  out.size = static_cast<std::uint32_t>(size);
 }
 
 }  // namespace
@@ -227,6 +206,7 @@ bool Btree::overflow(const std::byte* local, std::size_t local_size, std::uint64
     next = be32(at);
   }
   if (next != 0) return refuse("overflow chain too long");
+  spill_.resize(size + 8);  // room for decode()
   return true;
 }
 
@@ -243,7 +223,13 @@ void Btree::plan(std::span<const Wanted> wanted) {
   }
 }
 
-bool Btree::decode(const Cell& cell, Value* out) {
+bool Btree::decode(Cell cell, Value* out) {
+  if (cell.limit - (cell.payload + cell.size) < 8) {  // every value can be loaded as eight bytes
+    std::vector<std::byte> roomy(cell.size + 8);
+    std::memcpy(roomy.data(), cell.payload, cell.size);
+    spill_.swap(roomy);
+    cell.payload = spill_.data();
+  }
   const std::byte* const end = cell.payload + cell.size;
   std::uint64_t header = 0;
   const std::byte* types = varint(cell.payload, end, header);
@@ -253,19 +239,20 @@ bool Btree::decode(const Cell& cell, Value* out) {
   const std::byte* body = types_end;
   const Step* step = steps_.data();
   const Step* const steps_end = step + steps_.size();
-  const bool roomy = cell.limit - end >= 8;  // every value can be loaded as eight bytes
   for (; step != steps_end && types < types_end; ++step) {
     auto serial = static_cast<std::uint64_t>(*types);
     if (serial < 0x80) {
       ++types;
       const Serial& how = kSerials[serial];
       if (how.size > end - body) return refuse("value beyond its payload");
-      if (step->out >= 0 && how.simple && roomy && !step->real) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, body, 8);
+      if (step->out >= 0 && how.simple) {
         Value& value = out[step->out];
         value.type = how.type;
-        value.bits = ((static_cast<std::int64_t>(__builtin_bswap64(word)) >> how.shift) & how.mask) + how.constant;
+        value.bits = ((static_cast<std::int64_t>(big_endian(body)) >> how.shift) & how.mask) + how.constant;
+        if (step->real && how.type == Type::kInteger) {
+          value.type = Type::kReal;
+          value.bits = std::bit_cast<std::int64_t>(static_cast<double>(value.bits));
+        }
         body += how.size;
         continue;
       }
@@ -276,7 +263,7 @@ bool Btree::decode(const Cell& cell, Value* out) {
     if (serial == 10 || serial == 11) return refuse("reserved serial type");
     const std::uint64_t size = serial < 10 ? kFixedSize[serial] : (serial - 12) / 2;
     if (size > static_cast<std::uint64_t>(end - body)) return refuse("value beyond its payload");
-    if (step->out >= 0) decode_value(serial, size, body, cell.limit - body, step->real, out[step->out]);
+    if (step->out >= 0) decode_value(serial, size, body, out[step->out]);
     body += size;
   }
   for (; step != steps_end; ++step) {  // a record from before a column was added

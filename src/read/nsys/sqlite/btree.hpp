@@ -97,14 +97,14 @@ class Btree {
     std::int32_t out = -1;  ///< index into the row, -1 to skip the column
     bool real = false, default_value = false;
   };
-  [[nodiscard]] bool decode(const Cell& cell, Value* out);
+  [[nodiscard]] bool decode(Cell cell, Value* out);
   void plan(std::span<const Wanted> wanted);
   void release(std::uint32_t before);
 
   std::span<const std::byte> file_;
   std::uint64_t page_size_ = 0, usable_ = 0, pages_ = 0;
   std::string unusual_;
-  std::vector<std::byte> spill_;  ///< a payload put together from overflow pages
+  std::vector<std::byte> spill_;  ///< a payload put together from overflow pages, or one with room behind it
   std::vector<Step> steps_;
   std::vector<std::int32_t> rowids_;  ///< indexes into the row that hold the rowid
   std::uint64_t released_ = 0;

@@ -63,7 +63,7 @@ Read read(const std::filesystem::path& path, bool pages) {
   EXPECT_NE(table, nullptr);
   Read out;
   const Scanned scanned = source->scan(
-      *table, {"c", "a", "nowhere", "b", "d"}, [&](std::size_t) { out.rows.clear(); },
+      *table, "c a nowhere b d", [&](std::size_t) { out.rows.clear(); },
       [&](const Value* row) { out.rows.push_back(show(row, 5)); });
   EXPECT_FALSE(scanned.damage);
   out.through = scanned.through;

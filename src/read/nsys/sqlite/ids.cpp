@@ -6,7 +6,7 @@ void StringIds::read(const Source& source, Scanned& scanned) {
   const Table* table = source.find("StringIds");
   if (table == nullptr || !table->has("id") || !table->has("value")) return;
   scanned = source.scan(
-      *table, {"id", "value"},
+      *table, "id value",
       [&](std::size_t) {
         bytes_.clear();
         places_.clear();

@@ -151,8 +151,8 @@ Nvtx read_nvtx(const Source& source) {
   if (table == nullptr) return part;
   part.outcome.scanned = source.scan(
       *table,
-      {"start", "end", "eventType", "rangeId", "category", "color", "text", "globalTid", "endGlobalTid", "textId",
-       "domainId", "uint64Value", "int64Value", "doubleValue", "uint32Value", "int32Value", "floatValue"},
+      "start end eventType rangeId category color text globalTid endGlobalTid textId domainId uint64Value int64Value "
+      "doubleValue uint32Value int32Value floatValue",
       [&](std::size_t rows) { begin(part, part.ranges, rows); }, [&](const Value* row) { add_row(part, row); });
   order_ranges(part.ranges);
   return part;

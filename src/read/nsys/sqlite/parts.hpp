@@ -32,9 +32,27 @@ class Correlations {
     block.bits[id >> 6 & 15] |= std::uint64_t{1} << (id & 63);
   }
   /// Everything in `other` too; ids of the process `from` become ids of `to`.
-  void merge(const Correlations& other, std::uint64_t from, std::uint64_t to);
+  void merge(const Correlations& other, std::uint64_t from, std::uint64_t to) {
+    for (std::size_t i = 0; i < other.blocks_.size(); ++i) {
+      const Key& key = other.numbers_.keys()[i];
+      Block& block = blocks_at(key.process == from ? to : key.process, key.block);
+      for (std::size_t word = 0; word < block.bits.size(); ++word) block.bits[word] |= other.blocks_[i].bits[word];
+    }
+  }
   /// Ends adding: numbers the ids in order of block and id.
-  void seal();
+  void seal() {
+    std::uint32_t total = 0;
+    for (Block& block : blocks_) {
+      block.base = total;
+      std::uint16_t within = 0;
+      for (std::size_t word = 0; word < block.bits.size(); ++word) {
+        block.before[word] = within;
+        within = static_cast<std::uint16_t>(within + std::popcount(block.bits[word]));
+      }
+      total += within;
+    }
+    size_ = total;
+  }
   /// The position of an id among all, or kNone when it was not added. Only after seal().
   [[nodiscard]] std::uint32_t rank(std::uint64_t process, std::uint32_t id) const {
     const std::int64_t number = numbers_.find({process, id >> 10});

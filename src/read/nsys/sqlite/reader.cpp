@@ -149,18 +149,17 @@ GpuMetrics read_gpu_metrics(const Source& source) {
   Collecting fresh, collecting;
   const auto name = [&](const Value* row) { fresh.name(row[0].as_int(), row[1].as_int(), row[2].text()); };
   const Scanned described = source.scan(
-      *names, {"typeId", "metricId", "metricName"}, [](std::size_t) {}, name);
+      *names, "typeId metricId metricName", [](std::size_t) {}, name);
   const auto restart = [&](std::size_t) {
     collecting = fresh;
     out.outcome.bad_rows = 0;
   };
-  out.outcome.scanned =
-      source.scan(*table, {"timestamp", "typeId", "metricId", "value"}, restart, [&](const Value* row) {
-        if (!row[0].integer() || !row[1].integer() || !row[2].integer() ||
-            std::abs(row[0].bits) > std::int64_t{1} << 60 || !std::isfinite(row[3].as_double()))
-          return bad_row(out.outcome, "not a number");
-        collecting.add(row[1].bits, row[0].bits, row[2].bits, static_cast<float>(row[3].as_double()), out.outcome);
-      });
+  out.outcome.scanned = source.scan(*table, "timestamp typeId metricId value", restart, [&](const Value* row) {
+    if (!row[0].integer() || !row[1].integer() || !row[2].integer() || std::abs(row[0].bits) > std::int64_t{1} << 60 ||
+        !std::isfinite(row[3].as_double()))
+      return bad_row(out.outcome, "not a number");
+    collecting.add(row[1].bits, row[0].bits, row[2].bits, static_cast<float>(row[3].as_double()), out.outcome);
+  });
   if (described.damage && !out.outcome.scanned.damage) out.outcome.scanned.damage = described.damage;
   out.streams = collecting.take();
   return out;
@@ -224,12 +223,12 @@ CpuSamples read_cpu_samples(const Source& source) {
   const Table* chains = source.find("SAMPLING_CALLCHAINS");
   if (events == nullptr || chains == nullptr) return out;
   out.scans.push_back(source.scan(
-      *events, {"id", "start", "globalTid"}, [&](std::size_t) { out.samples.clear(); },
+      *events, "id start globalTid", [&](std::size_t) { out.samples.clear(); },
       [&](const Value* row) {
         out.samples.push_back({row[0].as_int(), row[1].as_int(), static_cast<std::uint64_t>(row[2].as_int())});
       }));
   out.scans.push_back(source.scan(
-      *chains, {"id", "stackDepth", "symbol", "module"}, [&](std::size_t) { out.frames.clear(); },
+      *chains, "id stackDepth symbol module", [&](std::size_t) { out.frames.clear(); },
       [&](const Value* row) {
         out.frames.push_back({row[0].as_int(), row[1].as_int(), row[2].as_int(), row[3].as_int()});
       }));

@@ -94,10 +94,9 @@ const Table* Source::find(std::string_view name) const {
   return found == tables_.end() ? nullptr : &found->second;
 }
 
-std::vector<Wanted> Source::wanted(const Table& table, std::initializer_list<std::string_view> columns) const {
+std::vector<Wanted> Source::wanted(const Table& table, std::string_view columns) {
   std::vector<Wanted> out;
-  out.reserve(columns.size());
-  for (const std::string_view name : columns) {
+  for (const std::string_view name : base::split(columns, ' ')) {
     Wanted want;
     want.column = table.find(name);
     if (want.column >= 0) {
@@ -112,22 +111,18 @@ std::vector<Wanted> Source::wanted(const Table& table, std::initializer_list<std
 }
 
 base::Result<base::Statement> Source::select(const base::Database& database, const Table& table,
-                                             std::initializer_list<std::string_view> columns) const {
-  std::string sql = "select ";
-  bool first = true;
-  for (const std::string_view name : columns) {
-    if (!first) sql += ", ";
-    first = false;
-    sql += table.has(name) ? quote_name(name) : "null";
-  }
-  return database.prepare(sql + " from " + quote_name(table.name));
+                                             std::string_view columns) {
+  std::vector<std::string> names;
+  for (const std::string_view name : base::split(columns, ' '))
+    names.push_back(table.has(name) ? quote_name(name) : "null");
+  return database.prepare("select " + base::join(names, ", ") + " from " + quote_name(table.name));
 }
 
-void Source::load(const base::Statement& statement, std::span<const Wanted> wanted, Value* out) {
+void Source::load(const base::Statement& statement, std::vector<Value>& row) {
   sqlite3_stmt* raw = statement.raw();
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
+  for (std::size_t i = 0; i < row.size(); ++i) {
     const int column = static_cast<int>(i);
-    Value& value = out[i];
+    Value& value = row[i];
     switch (sqlite3_column_type(raw, column)) {
       case SQLITE_INTEGER:
         value.type = Type::kInteger;

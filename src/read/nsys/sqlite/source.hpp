@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -55,18 +54,18 @@ class Source {
   /// For tests: read everything through the library.
   void forget_pages() { mapping_.reset(); }
 
-  /// Walks all rows of `table`: `row(const Value*)` gets the wanted columns in the given order, NULL for those that the
-  /// table lacks. `restart(rows)` is called before the first row with a guess at their number, and again when pages
-  /// were not plain and it starts over through the library: forget what came so far. Safe to call from several threads.
+  /// Walks all rows of `table`: `row(const Value*)` gets `columns` ("start end globalTid") in the given order, NULL for
+  /// those that the table lacks. `restart(rows)` is called before the first row with a guess at their number, and again
+  /// when pages were not plain and it starts over through the library: forget what came so far. Safe to call from
+  /// several threads.
   template <class Restart, class Row>
-  [[nodiscard]] Scanned scan(const Table& table, std::initializer_list<std::string_view> columns, Restart&& restart,
-                             Row&& row) const;
+  [[nodiscard]] Scanned scan(const Table& table, std::string_view columns, Restart&& restart, Row&& row) const;
 
  private:
-  [[nodiscard]] std::vector<Wanted> wanted(const Table& table, std::initializer_list<std::string_view> columns) const;
-  [[nodiscard]] base::Result<base::Statement> select(const base::Database& database, const Table& table,
-                                                     std::initializer_list<std::string_view> columns) const;
-  static void load(const base::Statement& statement, std::span<const Wanted> wanted, Value* out);
+  [[nodiscard]] static std::vector<Wanted> wanted(const Table& table, std::string_view columns);
+  [[nodiscard]] static base::Result<base::Statement> select(const base::Database& database, const Table& table,
+                                                            std::string_view columns);
+  static void load(const base::Statement& statement, std::vector<Value>& row);
 
   std::filesystem::path path_;
   std::map<std::string, Table, std::less<>> tables_;
@@ -74,8 +73,7 @@ class Source {
 };
 
 template <class Restart, class Row>
-Scanned Source::scan(const Table& table, std::initializer_list<std::string_view> columns, Restart&& restart,
-                     Row&& row) const {
+Scanned Source::scan(const Table& table, std::string_view columns, Restart&& restart, Row&& row) const {
   Scanned result;
   const std::vector<Wanted> want = wanted(table, columns);
   if (mapping_ != nullptr && table.plain) {
@@ -97,28 +95,20 @@ Scanned Source::scan(const Table& table, std::initializer_list<std::string_view>
   }
   result.rows = 0;
   restart(std::size_t{0});
-  auto database = base::Database::open_readonly(path_);
-  if (!database) {
-    result.damage = std::move(database).error();
-    return result;
-  }
-  auto statement = select(*database, table, columns);
-  if (!statement) {
-    result.damage = std::move(statement).error();
-    return result;
-  }
-  std::vector<Value> values(want.size());
-  for (;;) {
-    auto more = statement->step();
-    if (!more) {
-      result.damage = std::move(more).error();
-      return result;
+  const auto walk = [&]() -> base::Result<void> {
+    const auto database = TRY(base::Database::open_readonly(path_));
+    auto statement = TRY(select(database, table, columns));
+    std::vector<Value> values(want.size());
+    for (;;) {
+      const bool more = TRY(statement.step());
+      if (!more) return {};
+      load(statement, values);
+      ++result.rows;
+      row(static_cast<const Value*>(values.data()));
     }
-    if (!*more) return result;
-    load(*statement, want, values.data());
-    ++result.rows;
-    row(static_cast<const Value*>(values.data()));
-  }
+  };
+  if (auto walked = walk(); !walked) result.damage = std::move(walked).error();
+  return result;
 }
 
 }  // namespace rangescope::read::nsys_sqlite

@@ -10,8 +10,7 @@ namespace {
 
 /// Small tables: read whole, in place; damage inside one of them is remembered, not fatal.
 template <class Row>
-void each(const Source& source, Target& target, std::string_view name, std::initializer_list<std::string_view> columns,
-          Row&& row) {
+void each(const Source& source, Target& target, std::string_view name, std::string_view columns, Row&& row) {
   const Table* table = source.find(name);
   if (table == nullptr) return;
   target.scans.push_back(source.scan(
@@ -21,7 +20,7 @@ void each(const Source& source, Target& target, std::string_view name, std::init
 void read_meta(const Source& source, Target& target) {
   std::int64_t shift = 0;
   for (const char* name : {"META_DATA_EXPORT", "EXPORT_META_DATA"}) {
-    each(source, target, name, {"name", "value"}, [&](const Value* row) {
+    each(source, target, name, "name value", [&](const Value* row) {
       const std::string_view key = row[0].text(), value = row[1].text();
       if (key == "EXPORT_PRODUCT_VERSION") target.product = "Nsight Systems " + base::printable(value);
       if (key == "EXPORT_SCHEMA_VERSION") target.schema = base::printable(value);
@@ -29,20 +28,20 @@ void read_meta(const Source& source, Target& target) {
     });
   }
   target.clock.kind = "nsys session time";
-  each(source, target, "TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"}, [&](const Value* row) {
+  each(source, target, "TARGET_INFO_SESSION_START_TIME", "utcEpochNs", [&](const Value* row) {
     if (!row[0].integer()) return;
     target.clock.anchor_ns = shift;
     target.clock.anchor_unix_ns = row[0].bits;
   });
-  each(source, target, "ANALYSIS_DETAILS", {"duration"},
+  each(source, target, "ANALYSIS_DETAILS", "duration",
        [&](const Value* row) { target.duration_ns = std::max(target.duration_ns, row[0].as_int()); });
 }
 
 void read_names(const Source& source, const StringIds& strings, Target& target) {
-  each(source, target, "PROCESSES", {"globalPid", "name"}, [&](const Value* row) {
+  each(source, target, "PROCESSES", "globalPid name", [&](const Value* row) {
     if (row[0].integer()) target.processes.emplace(process_of(row[0].bits), std::string(row[1].text()));
   });
-  each(source, target, "ThreadNames", {"globalTid", "nameId"}, [&](const Value* row) {
+  each(source, target, "ThreadNames", "globalTid nameId", [&](const Value* row) {
     if (!row[0].integer() || !row[1].integer()) return;
     const auto name = strings.find(row[1].bits);
     if (name) target.threads.emplace(static_cast<std::uint64_t>(row[0].bits), std::string(*name));
@@ -56,8 +55,8 @@ std::uint64_t positive(const Value& value) {
 void read_gpus(const Source& source, Target& target) {
   const bool recent = source.find("TARGET_INFO_GPU") != nullptr;
   each(source, target, recent ? "TARGET_INFO_GPU" : "TARGET_INFO_CUDA_GPU",
-       {"id", "gpuId", "cuDevice", "name", "uuid", "busLocation", "chipName", "computeMajor", "computeMinor", "smCount",
-        "totalMemory", "l2CacheSize", "clockRate", "memoryBandwidth"},
+       "id gpuId cuDevice name uuid busLocation chipName computeMajor computeMinor smCount totalMemory l2CacheSize "
+       "clockRate memoryBandwidth",
        [&](const Value* row) {
          Gpu gpu;
          gpu.id = row[0].as_int(row[1].as_int(static_cast<std::int64_t>(target.gpus.size())));
@@ -75,7 +74,7 @@ void read_gpus(const Source& source, Target& target) {
          gpu.numbers.memory_bytes_per_s = static_cast<double>(positive(row[13]));
          target.gpus.push_back(std::move(gpu));
        });
-  each(source, target, "TARGET_INFO_CUDA_DEVICE", {"pid", "cudaId", "gpuId"}, [&](const Value* row) {
+  each(source, target, "TARGET_INFO_CUDA_DEVICE", "pid cudaId gpuId", [&](const Value* row) {
     if (!row[0].integer() || !row[1].integer() || !row[2].integer()) return;
     target.gpu_of.emplace(
         std::pair(static_cast<std::uint32_t>(row[0].bits & 0xffffff), static_cast<std::uint32_t>(row[1].bits)),
@@ -85,7 +84,7 @@ void read_gpus(const Source& source, Target& target) {
 
 /// nsys tells of lost events only in its own log, which the export keeps. Severity 2 is a warning, 3 an error.
 void read_diagnostics(const Source& source, Target& target) {
-  each(source, target, "DIAGNOSTIC_EVENT", {"severity", "text"}, [&](const Value* row) {
+  each(source, target, "DIAGNOSTIC_EVENT", "severity text", [&](const Value* row) {
     const std::int64_t severity = row[0].as_int();
     if (severity != 2 && severity != 3) return;
     const std::string text = base::lower(row[1].text());
