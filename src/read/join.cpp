@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "read/index.hpp"
 #include "read/open_ranges.hpp"
 
 namespace rangescope::read {
@@ -157,13 +158,7 @@ class Appender {
   }
 
   void names() {
-    for (const model::Domain& domain : from_.domains) {
-      const model::StringId name = text(domain.name);
-      const auto same = [&](const model::Domain& d) { return d.name == name; };
-      auto found = std::find_if(to_.domains.begin(), to_.domains.end(), same);
-      domains_.push_back(static_cast<std::uint32_t>(found - to_.domains.begin()));
-      if (found == to_.domains.end()) to_.domains.push_back({name});
-    }
+    for (const model::Domain& domain : from_.domains) domains_.push_back(index_.domains.of({text(domain.name)}));
     std::map<std::string, std::uint32_t> metrics;
     for (std::uint32_t i = 0; i < to_.metrics.size(); ++i)
       metrics.emplace(to_.metrics[i].name + '\n' + to_.metrics[i].source, i);
@@ -188,14 +183,8 @@ class Appender {
       }
       to_.processes.push_back(process);
     }
-    for (model::Thread thread : from_.threads) {
-      thread.process = at(processes_, thread.process);
-      const auto known = std::ranges::find_if(to_.threads, [&](const model::Thread& other) {
-        return other.process == thread.process && other.tid == thread.tid;
-      });
-      threads_.push_back(static_cast<std::uint32_t>(known - to_.threads.begin()));
-      if (known == to_.threads.end()) to_.threads.push_back({thread.process, thread.tid, text(thread.name)});
-    }
+    for (const model::Thread& thread : from_.threads)
+      threads_.push_back(index_.threads.of({at(processes_, thread.process), thread.tid, text(thread.name)}));
     lay(from_.devices, to_.devices, devices_,
         [](const model::Device& a, const model::Device& b) { return a.ordinal == b.ordinal && a.uuid == b.uuid; });
     lay(from_.streams, to_.streams, streams_, [](const model::Stream& a, const model::Stream& b) {
@@ -214,7 +203,8 @@ class Appender {
     append<&Session::attributes, &Session::projections, &Session::payload_fields, &Session::unlisted,
            &Session::unlisted_inside, &Session::open_spans, &Session::ranges, &Session::marks, &Session::launches,
            &Session::kernel_names>();
-    shapes();
+    // Equal launch configurations are one, so that a report can count those that differ.
+    for (const model::KernelShape& shape : from_.kernel_shapes) shapes_.push_back(index_.shapes.of(shape));
     for (auto& path : from_.captured_paths)
       for (model::OpenRange& range : path) place(range);
     move(from_.captured_paths, to_.captured_paths);
@@ -227,17 +217,6 @@ class Appender {
     for (model::CounterWait& wait : from_.counter_waits)
       for (model::StringId& name : wait.path) name = text(name);
     append(from_.counter_waits, to_.counter_waits);
-  }
-
-  /// Equal launch configurations are one, so that a report can count those that differ.
-  void shapes() {
-    std::map<model::KernelShape, std::uint32_t> known;
-    for (std::uint32_t i = 0; i < to_.kernel_shapes.size(); ++i) known.emplace(to_.kernel_shapes[i], i);
-    for (const model::KernelShape& shape : from_.kernel_shapes) {
-      const auto [at, added] = known.emplace(shape, count(to_.kernel_shapes));
-      if (added) to_.kernel_shapes.push_back(shape);
-      shapes_.push_back(at->second);
-    }
   }
 
   void results() {
@@ -327,6 +306,7 @@ class Appender {
 
   Session& to_;
   Session& from_;
+  Index index_{to_};
   std::int64_t shift_ = 0;
   bool aligned_ = false;
   bool results_ = false;  ///< of another run of the program that the timeline shows: of its processes, and no others

@@ -24,7 +24,6 @@ namespace rangescope::read::kineto {
 namespace {
 
 using model::kNone;
-namespace od = simdjson::ondemand;
 
 constexpr std::int64_t kMicrosecond = 1000;
 
@@ -100,58 +99,40 @@ class Builder {
       return;
     }
     if (key != "deviceProperties" && key != "distributedInfo") return;
-    const simdjson::padded_string padded(json);
-    od::parser parser;
-    od::document document;
-    if (parser.iterate(padded).get(document) != simdjson::SUCCESS) return;
+    simdjson::dom::parser parser;
+    simdjson::dom::element root;
+    if (parser.parse(json.data(), json.size()).get(root) != simdjson::SUCCESS) return;
     if (key == "distributedInfo") {
-      od::object object;
-      if (document.get_object().get(object) != simdjson::SUCCESS) return;
-      std::int64_t ranks = 0, groups = 0;
-      for (auto field : object) {
-        std::string_view name, text;
-        od::value value;
-        if (field.unescaped_key().get(name) != simdjson::SUCCESS || field.value().get(value) != simdjson::SUCCESS)
-          break;
-        std::int64_t number = -1;
-        if (name == "backend") {
-          if (value.get_string().get(text) == simdjson::SUCCESS) backend_ = text;
-        } else if (name == "rank" || name == "world_size" || name == "pg_count") {
-          if (value.get_int64().get(number) != simdjson::SUCCESS || number < 0 || number >= (1 << 30)) continue;
-          (name == "rank" ? rank_ : name == "pg_count" ? groups : ranks) = number;
-        }
-      }
+      const auto number = [&](std::string_view name, std::int64_t otherwise) {
+        std::int64_t value = -1;
+        return root[name].get(value) == simdjson::SUCCESS && value >= 0 && value < (1 << 30) ? value : otherwise;
+      };
+      if (std::string_view backend; root["backend"].get(backend) == simdjson::SUCCESS) backend_ = backend;
+      const std::int64_t ranks = number("world_size", 0), groups = number("pg_count", 0);
+      rank_ = number("rank", -1);
       world_ = static_cast<std::uint32_t>(ranks);
       if (rank_ >= 0 && ranks > 0) job_ = ", rank " + std::to_string(rank_) + " of " + std::to_string(ranks);
       if (groups > 0) job_ += ", " + base::counted(static_cast<std::uint64_t>(groups), "process group");
       if (!backend_.empty()) job_ += ", " + backend_;
       return;
     }
-    od::array devices;
-    if (document.get_array().get(devices) != simdjson::SUCCESS) return;
-    for (auto each : devices) {
-      od::object object;
-      if (each.get_object().get(object) != simdjson::SUCCESS) return;
+    simdjson::dom::array devices;
+    if (root.get(devices) != simdjson::SUCCESS) return;
+    for (const simdjson::dom::element each : devices) {
+      const auto number = [&](std::string_view name) {
+        std::uint64_t value = 0;
+        return each[name].get(value) == simdjson::SUCCESS ? value : 0;
+      };
+      const auto small = [&](std::string_view name) {
+        return static_cast<std::uint32_t>(std::min<std::uint64_t>(number(name), kNone));
+      };
       model::Device device;
-      for (auto field : object) {
-        std::string_view name;
-        od::value value;
-        if (field.unescaped_key().get(name) != simdjson::SUCCESS || field.value().get(value) != simdjson::SUCCESS)
-          return;
-        std::uint64_t number = 0;
-        if (name == "name") {
-          std::string_view text;
-          if (value.get_string().get(text) == simdjson::SUCCESS) device.name = s_.strings.intern(text);
-          continue;
-        }
-        if (value.get_uint64().get(number) != simdjson::SUCCESS) continue;
-        const auto small = static_cast<std::uint32_t>(std::min<std::uint64_t>(number, kNone));
-        if (name == "id") device.ordinal = small;
-        if (name == "computeMajor") device.compute_major = small;
-        if (name == "computeMinor") device.compute_minor = small;
-        if (name == "numSms") device.sm_count = small;
-        if (name == "totalGlobalMem") device.memory_bytes = number;
-      }
+      if (std::string_view name; each["name"].get(name) == simdjson::SUCCESS) device.name = s_.strings.intern(name);
+      device.ordinal = small("id");
+      device.compute_major = small("computeMajor");
+      device.compute_minor = small("computeMinor");
+      device.sm_count = small("numSms");
+      device.memory_bytes = number("totalGlobalMem");
       (void)index_.devices.of(device);
     }
   }
@@ -277,23 +258,20 @@ class Builder {
     } else if (!event.shapes.empty()) {
       text = s_.strings.intern(event.shapes);
     }
-    if (text == 0 && !event.sequence) return kNone;
-    if (!event.collective.empty() && event.elements && bytes_of(event.dtype) > 0) {
-      model::Attributes& out = s_.attributes.emplace_back();
-      out.text = text;
-      out.payload_type = model::PayloadType::kUint64;
-      out.payload_u64 = static_cast<std::uint64_t>(std::max<std::int64_t>(0, *event.elements)) * bytes_of(event.dtype);
-      return count(s_.attributes) - 1;
-    }
-    if (!event.sequence) {
+    const bool sized = !event.collective.empty() && event.elements && bytes_of(event.dtype) > 0;
+    if (!sized && !event.sequence) {
+      if (text == 0) return kNone;
       const auto [at, added] = texts_.emplace(text, count(s_.attributes));
       if (added) s_.attributes.emplace_back().text = text;
       return at->second;
     }
     model::Attributes& out = s_.attributes.emplace_back();
     out.text = text;
-    out.payload_type = model::PayloadType::kInt64;
-    out.payload_i64 = *event.sequence;
+    out.payload_type = sized ? model::PayloadType::kUint64 : model::PayloadType::kInt64;
+    if (sized)
+      out.payload_u64 = static_cast<std::uint64_t>(std::max<std::int64_t>(0, *event.elements)) * bytes_of(event.dtype);
+    else
+      out.payload_i64 = *event.sequence;
     return count(s_.attributes) - 1;
   }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -63,46 +64,37 @@ class CpuReader {
 
   void take(const Block& block) {
     using wire::samples::Type;
+    using Read = bool (CpuReader::*)(cpu_wire::Unpacker&, std::int64_t&);
+    static constexpr std::pair<Type, Read> kItems[] = {
+        {cpu_wire::kThreads, &CpuReader::thread}, {cpu_wire::kModules, &CpuReader::module},
+        {cpu_wire::kFrames, &CpuReader::frame},   {cpu_wire::kStacks, &CpuReader::stack},
+        {cpu_wire::kSymbols, &CpuReader::symbol}, {cpu_wire::kLines, &CpuReader::line},
+        {cpu_wire::kSamples, &CpuReader::sample}, {cpu_wire::kWaits, &CpuReader::wait},
+        {cpu_wire::kBlind, &CpuReader::blind},    {cpu_wire::kCreators, &CpuReader::creator},
+        {cpu_wire::kHolders, &CpuReader::holder}, {cpu_wire::kCounters, &CpuReader::counter},
+        {cpu_wire::kCounts, &CpuReader::counted}, {cpu_wire::kProcesses, &CpuReader::process},
+        {cpu_wire::kTotals, &CpuReader::total}};
+    if (block.type == Type::kDescription) describe(block.raw);
+    if (block.type == Type::kEvent) event(block.raw);
+    if (block.type == Type::kEnd) end(block.raw);
+    const auto items = std::ranges::find(kItems, block.type, &std::pair<Type, Read>::first);
+    if (items == std::end(kItems)) return;
     cpu_wire::Unpacker in(block.raw);
     std::int64_t before = 0;
-    const auto each = [&](auto&& item) {
-      for (std::uint32_t i = 0; i < block.items && !in.empty(); ++i) {
-        const bool good = item();
-        if (!in.good() || !good) {
-          damaged_ += block.items - i;
-          return;
-        }
-      }
-    };
-    switch (static_cast<std::uint32_t>(block.type)) {
-      case static_cast<std::uint32_t>(Type::kDescription): describe(block.raw); break;
-      case static_cast<std::uint32_t>(Type::kEvent): event(block.raw); break;
-      case static_cast<std::uint32_t>(Type::kEnd): end(block.raw); break;
-      case static_cast<std::uint32_t>(cpu_wire::kThreads): each([&] { return thread(in); }); break;
-      case static_cast<std::uint32_t>(cpu_wire::kModules):
-        each([&] {
-          const std::string_view path = in.text();
-          modules_.push_back(session_.strings.intern(path));
-          musl_ |= is_musl(path);
-          in.text();
-          return true;
-        });
-        break;
-      case static_cast<std::uint32_t>(cpu_wire::kFrames): each([&] { return frame(in); }); break;
-      case static_cast<std::uint32_t>(cpu_wire::kStacks): each([&] { return stack(in); }); break;
-      case static_cast<std::uint32_t>(cpu_wire::kSymbols): each([&] { return symbol(in); }); break;
-      case static_cast<std::uint32_t>(cpu_wire::kLines): each([&] { return line(in); }); break;
-      case static_cast<std::uint32_t>(cpu_wire::kSamples): each([&] { return sample(in, before); }); break;
-      case static_cast<std::uint32_t>(cpu_wire::kWaits): each([&] { return wait(in, before); }); break;
-      case static_cast<std::uint32_t>(cpu_wire::kBlind): each([&] { return blind(in, before); }); break;
-      case static_cast<std::uint32_t>(cpu_wire::kCreators): each([&] { return creator(in); }); break;
-      case static_cast<std::uint32_t>(cpu_wire::kHolders): each([&] { return holder(in, before); }); break;
-      case static_cast<std::uint32_t>(cpu_wire::kCounters): each([&] { return counter(in); }); break;
-      case static_cast<std::uint32_t>(cpu_wire::kCounts): each([&] { return counted(in, before); }); break;
-      case static_cast<std::uint32_t>(cpu_wire::kProcesses): each([&] { return process(in); }); break;
-      case static_cast<std::uint32_t>(cpu_wire::kTotals): each([&] { return total(in); }); break;
-      default: break;
+    for (std::uint32_t i = 0; i < block.items && !in.empty(); ++i) {
+      const bool good = (this->*items->second)(in, before);
+      if (in.good() && good) continue;
+      damaged_ += block.items - i;
+      return;
     }
+  }
+
+  bool module(cpu_wire::Unpacker& in, std::int64_t& /*before*/) {
+    const std::string_view path = in.text();
+    modules_.push_back(session_.strings.intern(path));
+    musl_ |= is_musl(path);
+    in.text();
+    return true;
   }
 
   void describe(const std::string& text) {
@@ -149,7 +141,7 @@ class CpuReader {
           lose("cpu_samples_lost", *lost, "CPU records for which the kernel had no room.");
   }
 
-  bool thread(cpu_wire::Unpacker& in) {
+  bool thread(cpu_wire::Unpacker& in, std::int64_t& /*before*/) {
     model::CpuThread out;
     in.number();
     in.number();
@@ -160,7 +152,7 @@ class CpuReader {
     return true;
   }
 
-  bool frame(cpu_wire::Unpacker& in) {
+  bool frame(cpu_wire::Unpacker& in, std::int64_t& /*before*/) {
     RawFrame out;
     const std::uint64_t kind = in.number();
     if (kind == static_cast<std::uint64_t>(cpu_wire::FrameKind::kNative)) {
@@ -181,7 +173,7 @@ class CpuReader {
     return kind <= static_cast<std::uint64_t>(cpu_wire::FrameKind::kCut);
   }
 
-  bool stack(cpu_wire::Unpacker& in) {
+  bool stack(cpu_wire::Unpacker& in, std::int64_t& /*before*/) {
     const std::uint64_t parent = in.number(), frame = in.number();
     if (parent > stacks_.size() || frame >= frames_.size() || stacks_.size() >= kMostStacks) {
       stacks_.push_back({kNone, kNone});
@@ -192,7 +184,7 @@ class CpuReader {
     return true;
   }
 
-  bool symbol(cpu_wire::Unpacker& in) {
+  bool symbol(cpu_wire::Unpacker& in, std::int64_t& /*before*/) {
     const std::uint64_t frame = in.number(), count = in.number();
     const auto first = static_cast<std::uint32_t>(functions_.size());
     for (std::uint64_t i = 0; i < count && in.good() && i < 1024; ++i) {
@@ -208,7 +200,7 @@ class CpuReader {
     return true;
   }
 
-  bool line(cpu_wire::Unpacker& in) {
+  bool line(cpu_wire::Unpacker& in, std::int64_t& /*before*/) {
     const std::uint64_t frame = in.number();
     if (frame >= frames_.size()) return false;
     for (std::uint32_t left = std::max(1u, frames_[frame].functions); left > 0; --left)
@@ -249,7 +241,7 @@ class CpuReader {
     return true;
   }
 
-  bool process(cpu_wire::Unpacker& in) {
+  bool process(cpu_wire::Unpacker& in, std::int64_t& /*before*/) {
     model::Process life;
     life.pid = static_cast<std::uint32_t>(in.number());
     life.parent_pid = static_cast<std::uint32_t>(in.number());
@@ -274,7 +266,7 @@ class CpuReader {
     return true;
   }
 
-  bool creator(cpu_wire::Unpacker& in) {
+  bool creator(cpu_wire::Unpacker& in, std::int64_t& /*before*/) {
     const std::uint64_t thread = in.number(), creator = in.number();
     if (thread >= cpu_.threads.size() || creator >= cpu_.threads.size()) return false;
     cpu_.threads[thread].creator = static_cast<std::uint32_t>(creator);
@@ -315,7 +307,7 @@ class CpuReader {
                      base::format_share(cpu_.unwatched)));
   }
 
-  bool counter(cpu_wire::Unpacker& in) {
+  bool counter(cpu_wire::Unpacker& in, std::int64_t& /*before*/) {
     CounterSeen seen;
     seen.counter.name = session_.strings.intern(in.text());
     seen.counter.period = static_cast<double>(std::max<std::uint64_t>(1, in.number()));
@@ -333,7 +325,7 @@ class CpuReader {
     return true;
   }
 
-  bool total(cpu_wire::Unpacker& in) {
+  bool total(cpu_wire::Unpacker& in, std::int64_t& /*before*/) {
     const std::uint64_t count = in.number(), running = in.number(), possible = in.number();
     if (totals_ >= counters_.size()) return false;
     CounterSeen& seen = counters_[totals_++];

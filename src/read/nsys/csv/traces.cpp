@@ -90,6 +90,15 @@ class Domains {
   std::uint64_t guessed_ = 0;
 };
 
+/// False where a row does not say of which thread it is.
+template <class Out>
+bool thread_of(const Row& row, Out& out) {
+  const auto pid = row.id("pid"), tid = row.id("tid");
+  out.pid = pid.value_or(0);
+  out.tid = tid.value_or(0);
+  return pid && tid;
+}
+
 }  // namespace
 
 bool Traces::add(Table table, const Row& row, bool range_in_name) {
@@ -131,11 +140,8 @@ model::StringId Traces::kernel_name(std::string_view name, bool range_in_name) {
 }
 
 bool Traces::read_range(const Row& row, std::string_view start, std::string_view duration, RangeRow& out) {
-  const auto pid = row.id("pid"), tid = row.id("tid");
-  if (!pid || !tid || !span(row, start, duration, out.start, out.end)) return false;
+  if (!thread_of(row, out) || !span(row, start, duration, out.start, out.end)) return false;
   out.name = s_.strings.intern(row.text("name"));
-  out.pid = *pid;
-  out.tid = *tid;
   out.level = row.id("lvl").value_or(0);
   out.id = row.count("rangeid");
   return true;
@@ -205,11 +211,9 @@ bool Traces::add_work(const Row& row, bool range_in_name) {
 
 bool Traces::add_execution(const Row& row, bool range_in_name) {
   ExecutionRow out{};
-  const auto pid = row.id("pid"), tid = row.id("tid");
-  if (!pid || !tid || !span(row, "api start", "api dur", out.call_start, out.call_end)) return false;
-  if (!span(row, "kernel start", "kernel dur", out.start, out.end)) return false;
-  out.pid = *pid;
-  out.tid = *tid;
+  if (!thread_of(row, out) || !span(row, "api start", "api dur", out.call_start, out.call_end) ||
+      !span(row, "kernel start", "kernel dur", out.start, out.end))
+    return false;
   out.ordinal = row.id("devid").value_or(0);
   out.name = kernel_name(row.text("kernel name"), range_in_name);
   out.function = s_.strings.intern(row.text("api function"));
@@ -220,15 +224,12 @@ bool Traces::add_execution(const Row& row, bool range_in_name) {
 
 bool Traces::add_call(const Row& row) {
   CallRow out{};
-  const auto pid = row.id("pid"), tid = row.id("tid");
-  if (!pid || !tid || !span(row, "start", "duration", out.start, out.end)) return false;
-  out.pid = *pid;
-  out.tid = *tid;
+  if (!thread_of(row, out) || !span(row, "start", "duration", out.start, out.end)) return false;
   out.name = s_.strings.intern(row.text("name"));
   out.correlation = row.number("corrid") ? row.count("corrid") : -1;
   out.launch = kNone;
   if (const std::string_view name = row.text("thread name"); !name.empty() && name != "None")
-    thread_names_[thread_key(*pid, *tid)] = s_.strings.intern(name);
+    thread_names_[thread_key(out.pid, out.tid)] = s_.strings.intern(name);
   calls_.push_back(out);
   return true;
 }
