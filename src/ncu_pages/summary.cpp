@@ -116,7 +116,7 @@ class SummaryPage {
     Group& group = groups_[place->second];
     ++group.invocations;
     std::vector<ShownSection> sections = view_.of(result, group.device);
-    std::ranges::stable_sort(sections, {}, [](const ShownSection& one) { return one.section->identifier; });
+    std::ranges::stable_sort(sections, {}, [](const ShownSection& shown) { return shown.section->identifier; });
     for (const ShownSection& section : sections) {
       for (const SectionRow& row : section.rows) {
         if (row.metric == nullptr) continue;
