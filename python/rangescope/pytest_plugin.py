@@ -21,10 +21,11 @@ from typing import Any
 import pytest
 
 from . import range as measured_range
-from .runs import CommandError, gate, profile, save_baseline
+from .runs import CommandError, ReportError, excerpt, gate, look_up, objects, profile, save_baseline
 
 CHILD = "RANGESCOPE_PYTEST"
 RANGE = "test"
+MOST_SHOWN = 64 << 10  # bytes of what a failing test printed
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -86,11 +87,13 @@ class Measured(pytest.Item):
         environment = {**os.environ, CHILD: "1", "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
         folder = str(config.getoption("--rangescope-dir"))
         with tempfile.TemporaryDirectory(prefix="rangescope-pytest-") as runs:
+            printed = Path(runs, "printed")
             try:
-                run = profile(words, "--repeat", str(config.getoption("--rangescope-repeat")), runs=runs, env=environment,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-                if run.exit_code:
-                    raise Failed(f"the test fails under rangescope\n{run.output}")
+                with printed.open("wb") as out:
+                    run = profile(words, "--repeat", str(config.getoption("--rangescope-repeat")), runs=runs, env=environment,
+                                  stdout=out, stderr=subprocess.STDOUT)
+                if run.exit_code != 0:
+                    raise Failed(f"the test fails under rangescope\n{excerpt(printed, MOST_SHOWN)}")
                 if config.getoption("--rangescope-save"):
                     said = "baseline kept in " + save_baseline(run, self.baseline, ["--dir", folder])
                 else:
@@ -99,10 +102,14 @@ class Measured(pytest.Item):
                     said = result.text
                     if not result.passed:
                         raise Failed(f"{result.verdict}: {said}\n" + "\n".join(
-                            f"{each['path']} {each['metric']}: {each['text']}" for each in result.data["checks"] if each["verdict"] != "passed"))
+                            f"{look_up(each, 'path')} {look_up(each, 'metric')}: {look_up(each, 'text')}"
+                            for each in objects(result.data, "checks") if look_up(each, "verdict") != "passed"))
             except CommandError as error:
                 hint = "\nmake its baseline first: pytest --rangescope-save" if "gate" in str(error) else ""
-                raise Failed(f"{error}{hint}") from None
+                shown = excerpt(printed, MOST_SHOWN) if printed.exists() else ""
+                raise Failed(f"{error}{hint}\n{shown}".rstrip()) from None
+            except (ReportError, OSError) as error:  # no command, or one that is no rangescope
+                raise Failed(str(error)) from None
         self.user_properties.append(("rangescope", said))
         self.add_report_section("call", "rangescope", said)
 

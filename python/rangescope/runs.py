@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "rangescope.report/1"
 MOST_BYTES = 256 << 20  # of a report.json
+PATIENCE = 10.0  # seconds that rangescope has to end the program when it is interrupted
 TIMEOUT: Optional[float] = None  # seconds that the command may take where it reads; None: as long as it does
 T = TypeVar("T")
 Where = Union[str, "os.PathLike[str]", "Run"]
@@ -50,7 +52,7 @@ def command() -> str:
     places = [os.environ.get("RANGESCOPE"), here.parents[3] / "bin/rangescope", here.parents[1] / "build/release/bin/rangescope",
               shutil.which("rangescope")]
     for place in places:
-        if place and os.access(place, os.X_OK):
+        if place and os.path.isfile(place) and os.access(place, os.X_OK):
             return str(place)
     raise FileNotFoundError("the command rangescope was not found: put it into PATH, or its path into the variable RANGESCOPE")
 
@@ -62,6 +64,13 @@ def call(*words: str, accept: Sequence[int] = (0,), **options: Any) -> "subproce
     if done.returncode not in accept:
         raise CommandError(words, done.returncode, done.stderr or "")
     return done
+
+
+def _parsed(text: Union[str, bytes], where: str) -> Any:
+    try:
+        return json.loads(text if isinstance(text, str) else text.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ReportError(f"{where}: {error}") from error
 
 
 def _stored(runs: Optional[str]) -> list[str]:
@@ -350,17 +359,14 @@ def load(what: Where = "latest", *options: str, runs: Optional[str] = None) -> R
     if not options and report.is_file() and report.suffix == ".json":
         if report.stat().st_size > MOST_BYTES:
             raise ReportError(f"{report}: a report has at most {MOST_BYTES >> 20} MiB")
-        try:
-            data = json.loads(report.read_text(encoding="utf-8"))
-        except (ValueError, RecursionError) as error:
-            raise ReportError(f"{report}: {error}") from error
+        data = _parsed(report.read_bytes(), str(report))
         if path.is_dir() or (isinstance(data, dict) and "schema" in data):
             return Run(data, str(path))
     return from_command(["report", *_stored(runs), *options, "-f", "json", word_of(what)], runs)
 
 
 def from_command(words: Sequence[str], runs: Optional[str]) -> Run:
-    data = json.loads(call(*words).stdout)
+    data = _parsed(call(*words).stdout, f"rangescope {words[0]}")
     kept = os.path.join(runs or "rangescope-runs", str(look_up(data, "run.id")))
     return Run(data, kept if os.path.isdir(kept) else words[-1])
 
@@ -369,19 +375,49 @@ def profile(argv: Sequence[Union[str, "os.PathLike[str]"]], *options: str, metri
             runs: Optional[str] = None, **process: Any) -> Run:
     """Runs a program under `rangescope profile` and gives the run; the program's exit code is run["run.exit_code"].
 
-    `options`: those of the command ("--cpu", "--include", "decode"). `process`: what subprocess.run takes (stdout=, env=, cwd=).
-    CommandError where nothing was captured."""
+    `options`: those of the command ("--cpu", "--include", "decode"). `process`: what subprocess.Popen takes (stdout=, env=, cwd=).
+    CommandError where nothing was captured. When it is interrupted (KeyboardInterrupt), the program is, too, and has ended."""
+    if "--" in options:
+        raise ValueError("'--' is no option of rangescope profile: the program stands in argv")
     folder = os.path.abspath(os.path.join(runs or "rangescope-runs", f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{next(_numbers)}"))
     more = [*(["--metrics", metrics] if metrics else []), *(["--repeat", str(repeat)] if repeat else [])]
     words = ["profile", "-q", *more, *options, f"run.dir={folder}", "--", *(os.fspath(word) for word in argv)]
-    done = subprocess.run([command(), *words], check=False, **process)
-    said = done.stdout or done.stderr or ""
-    output = said if isinstance(said, str) else said.decode(errors="replace")
+    code, output = _run([command(), *words], process)
     if not Path(folder, "report.json").is_file():
-        raise CommandError(words, done.returncode, output)
+        raise CommandError(words, code, output)
     run = load(folder)
     run.output = output
     return run
+
+
+def _run(words: Sequence[str], options: Mapping[str, Any]) -> tuple[int, str]:
+    """The exit code, and what was kept of the output. subprocess.run kills rangescope when it is interrupted, and leaves the program."""
+    with subprocess.Popen(words, **options) as process:
+        try:
+            kept = process.communicate()
+        except BaseException:
+            for end in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):  # the first two reach the program
+                process.send_signal(end)
+                try:
+                    process.wait(PATIENCE)
+                    break
+                except subprocess.TimeoutExpired:
+                    continue
+            raise
+    said = kept[0] or kept[1] or ""
+    return process.returncode, said if isinstance(said, str) else said.decode(errors="replace")
+
+
+def excerpt(path: Path, most: int = 1 << 20) -> str:
+    """A text, of one that is longer than `most` bytes its begin and its end."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        if size <= most:
+            return file.read().decode(errors="replace")
+        begin = file.read(most // 2)
+        file.seek(size - most // 2)
+        left_out = f"\n[{size - 2 * (most // 2)} bytes are left out]\n".encode()
+        return (begin + left_out + file.read()).decode(errors="replace")
 
 
 _numbers = itertools.count(1)
@@ -420,7 +456,7 @@ class Gate:
 
     def __init__(self, data: Mapping[str, Any], code: int) -> None:
         self.data, self.code = data, code
-        self.verdict, self.text = str(data["verdict"]), str(data["text"])
+        self.verdict, self.text = str(look_up(data, "verdict")), str(look_up(data, "text"))
 
     @property
     def passed(self) -> bool:
@@ -433,7 +469,7 @@ class Gate:
 def compare(first: Where, *others: Where, options: Sequence[str] = (), runs: Optional[str] = None) -> Comparison:
     """What changed from `first` to the others. `options`: those of `rangescope compare`, such as "--metric", "gpu.busy_ns"."""
     sides = [word_of(each) for each in (first, *others)]
-    return Comparison(json.loads(call("compare", *_stored(runs), "--top", "0", *options, "-f", "json", *sides).stdout))
+    return Comparison(_parsed(call("compare", *_stored(runs), "--top", "0", *options, "-f", "json", *sides).stdout, "rangescope compare"))
 
 
 def gate(run: Where = "latest", baseline: Where = "main", options: Sequence[str] = (), runs: Optional[str] = None) -> Gate:
@@ -441,7 +477,7 @@ def gate(run: Where = "latest", baseline: Where = "main", options: Sequence[str]
     done = call("gate", *_stored(runs), "-b", word_of(baseline), *options, "--json=-", word_of(run), accept=(0, 81, 82))
     if not done.stdout.startswith("{"):  # 82: another machine, or nothing in common
         raise CommandError(["gate"], done.returncode, done.stderr)
-    return Gate(json.loads(done.stdout), done.returncode)
+    return Gate(_parsed(done.stdout, "rangescope gate"), done.returncode)
 
 
 def save_baseline(run: Where = "latest", name: str = "main", options: Sequence[str] = (), runs: Optional[str] = None) -> str:
