@@ -41,6 +41,13 @@ constexpr std::string_view kShapes[] = {"sk-",    "ghp_", "gho_",     "ghs_",   
                                         "gsk_",   "SG.",  "sk_live_", "rk_live_", "dckr_pat_"};
 // Options whose value is name:password, in curl and its like; of a container's it is two numbers.
 constexpr std::array<std::string_view, 4> kLogins = {"-u", "--user", "--proxy-user", "-U"};
+/// Clients that take the password in the word of the option: -psecret.
+bool takes_password(std::string_view program) {
+  program.remove_prefix(program.rfind('/') + 1);
+  if (program.find_first_of("._") != std::string_view::npos) return false;  // a program about them
+  return program.starts_with("mysql") || program.starts_with("mariadb") || program == "sshpass";
+}
+constexpr std::string_view kPasswordHere = "-p";
 constexpr std::size_t kShapeLength = 16;
 
 std::atomic<bool> g_record_arguments{false};
@@ -214,6 +221,7 @@ std::string redacted(std::string_view secret) {
 std::string redact_text(std::string_view text) {
   std::string out;
   std::size_t at = 0;
+  bool client = false;  // the command at hand is one of those that take -psecret
   const auto word_end = [&](std::size_t from) {
     while (from < text.size() && !space(text[from]) && !quote(text[from])) ++from;
     return from;
@@ -246,7 +254,16 @@ std::string redact_text(std::string_view text) {
       continue;
     }
     if (!name_character(text[at])) {
+      client = client && std::string_view(";|&\n").find(text[at]) == std::string_view::npos;
       out += text[at++];
+      continue;
+    }
+    if (client && text.substr(at).starts_with(kPasswordHere) && (at == 0 || space(text[at - 1]))) {
+      std::size_t from = at + kPasswordHere.size();
+      const char around = from < text.size() && quote(text[from]) ? text[from++] : '\0';
+      const std::size_t to = around == '\0' ? word_end(from) : value_end(from, around);
+      out += std::string(text.substr(at, from - at)) + redacted(text.substr(from, to - from));
+      at = to;
       continue;
     }
     std::size_t end = at;
@@ -262,6 +279,7 @@ std::string redact_text(std::string_view text) {
       at += secret;
       continue;
     }
+    client = client || takes_password(name);
     out += name;
     at = end;
     if (holds(kLogins, name) && at < text.size() && (text[at] == ' ' || text[at] == '=')) {
@@ -304,8 +322,13 @@ void set_record_arguments(bool as_they_are) noexcept {
 std::vector<std::string> redact_arguments(std::span<const std::string> words) {
   if (g_record_arguments) return {words.begin(), words.end()};
   std::vector<std::string> out;
-  bool next = false, login = false;
+  bool next = false, login = false, client = false;
   for (const std::string& word : words) {
+    client = client || takes_password(word);
+    if (client && word.starts_with(kPasswordHere) && word.size() > kPasswordHere.size()) {
+      out.push_back(std::string(kPasswordHere) + redacted(word.substr(kPasswordHere.size())));
+      continue;
+    }
     if (std::exchange(login, holds(kLogins, word)) && !login) {
       out.push_back(redact_login(word));
       continue;

@@ -46,7 +46,11 @@ TEST(Redact, ArgumentsLoseTheirSecretsAndKeepTheirNames) {
                              Words{"--proxy=user:hush1@host:3128"},
                              Words{"-x", "user:hush1@proxy.example.org"},
                              Words{"--proxy=user:p@hush1@localhost/x"},
-                             Words{"sh", "-c", "curl -x 'user:hush1@host:3128' h"}}) {
+                             Words{"sh", "-c", "curl -x 'user:hush1@host:3128' h"},
+                             Words{"/usr/bin/mysql", "-u", "root", "-phush1", "db"},
+                             Words{"env", "mariadb-dump", "-phush1!$"},
+                             Words{"sshpass", "-phush1", "ssh", "host"},
+                             Words{"sh", "-c", "mysql -uroot -phush1! db && mysqladmin -p'hush1 x' stop"}}) {
     const Words out = redact_arguments(words);
     ASSERT_EQ(out.size(), words.size());
     EXPECT_FALSE(anywhere(out, "hush1")) << join(words, " ") << " -> " << join(out, " ");
@@ -63,6 +67,8 @@ TEST(Redact, ArgumentsLoseTheirSecretsAndKeepTheirNames) {
 TEST(Redact, WhatIsNoSecretStays) {
   const Words words = {"python",
                        "train.py",
+                       "mysql_bench.py",
+                       "-p8080:80",
                        "--max-tokens",
                        "128",
                        "--tokenizer=gpt2",
