@@ -2,9 +2,11 @@
 """What CPU sampling costs: the same work under `rangescope profile` without and with it, in turns. Usage: cpu_cost.py BIN_DIR [ROUNDS [WAY...]]
 
 CPU time of the program alone (user and system, of a child of the profiled process, so that it counts on a busy machine too), the median of
-the rounds beside --cpu off, and what the sampling thread takes of a core while the program has one. BIN_DIR: an optimized build."""
+the rounds beside --cpu off, and what the sampling thread takes of a core while the program has one. Before it, what interrupts take of a
+program that does nothing but read the clock (stolen_time): this moves less than the programs' own time does. BIN_DIR: an optimized build."""
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -38,6 +40,23 @@ def run(folder, options, program):
     used, core = re.search(r"used ([\d.]+)", done.stdout), re.search(r"sampler ([\d.]+) s", done.stderr)
     return (float(used[1]), (float(core[1]) if core else 0) / float(used[1])) if used else (None, 0)
 
+
+def stolen(folder, depth, options):
+    """Percent of three seconds that gaps of less than a millisecond take, on one core, below `depth` frames of 1 KB."""
+    program = ["taskset", "-c", "1", f"{BIN}/stolen_time", str(depth), "3"]
+    way = options if options[:1] == ["perf"] else [f"{BIN}/rangescope", "profile", "--no-project", "--sample", "off", "-q", *options, "-o", "report.txt", "--"]
+    done = subprocess.run([*way, *program], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60)
+    return float(re.search(r"stolen ([\d.]+)", done.stdout)[1])
+
+
+GAPS = {**WAYS, **({"perf 199 Hz": ["perf", "record", "-q", "-F", "199", "--call-graph", "dwarf,65528", "-o", "perf.data"]} if shutil.which("perf") else {})}
+for depth in (0, 40):
+    with tempfile.TemporaryDirectory(prefix="rangescope-bench-") as folder:
+        taken = [{way: stolen(folder, depth, options) for way, options in GAPS.items()} for _ in range(ROUNDS)]
+    for way in GAPS:
+        more = [each[way] - each["off"] for each in taken]
+        error = statistics.stdev(more) / len(more) ** 0.5 if len(more) > 1 else 0
+        print(f"stolen, {depth:2} frames {way:<18}{statistics.median(each[way] for each in taken):7.3f} %  {statistics.mean(more):+.3f} +- {error:.3f}")
 
 for name, program in PROGRAMS.items():
     seconds, cores = {way: [] for way in WAYS}, {way: [] for way in WAYS}

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
@@ -203,6 +204,33 @@ class Native(Profiled):
         self.assertEqual(deepest.count("deep(int, double)"), 61)
         self.assertNotIn("(cut)", deepest)
         self.assertAlmostEqual(self.totals(self.region(report, "work"))["deep(int, double)"], 1, delta=0.03)
+
+    def woken(self, *command):
+        """How often a second a sampler of 999 Hz came to a core, and how many samples a second it took."""
+        began = time.monotonic()
+        process = subprocess.Popen([TOOL, "profile", "--no-project", "--sample", "off", "--cpu", "999Hz", "-o", "report.txt", "--", *command],
+                                   cwd=self.folder, env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        times = {}
+        while process.poll() is None:
+            for tid in os.listdir(f"/proc/{process.pid}/task"):
+                try:
+                    with open(f"/proc/{process.pid}/task/{tid}/schedstat", encoding="ascii") as f:
+                        times[tid] = max(times.get(tid, 0), int(f.read().split()[2]))
+                except OSError:
+                    pass  # it has ended
+            time.sleep(0.02)
+        self.assertEqual(process.returncode, 0)
+        with open(f"{self.run_folder()}/report.json", encoding="utf-8") as f:
+            report = json.load(f)
+        samples = sum(f["self_ns"] for r in report["regions"] if r["depth"] == 0 for f in r.get("cpu", {}).get("functions", [])) / 1e9 * 999
+        del times[str(process.pid)]
+        return max(times.values()) / (time.monotonic() - began), samples / (time.monotonic() - began)
+
+    @unittest.skipUnless(kernel_allowed(), "threads that left are looked for in /proc, often")
+    def test_samples_wake_only_who_reads_python(self):
+        """Waking us costs a program more than the sample: without Python the sampler comes by itself, each 4 ms."""
+        wakes, samples = self.woken(SHARES, "shares", "3000")
+        self.assertLess(wakes, 250 * 1.3 + 999 * 0.3 / 3, f"{samples:.0f} samples a second")
 
     def test_a_large_frame_is_inside_the_copy(self):
         report, _ = self.profile(SHARES, "wide", "500")

@@ -41,6 +41,10 @@ constexpr std::uint64_t register_mask() {
 constexpr std::size_t kTrailer = 24;
 /// In place of a counter's number: the event of context switches.
 constexpr std::uint32_t kOfSwitches = ~0u;
+/// And the clock that wakes nobody.
+constexpr std::uint32_t kOfQuiet = ~1u;
+/// And the clock that does not sample.
+constexpr std::uint32_t kOfTime = ~2u;
 /// Of the stack of a thread that goes to sleep: who called the function that made the system call.
 constexpr std::uint32_t kTopOfStack = 512;
 
@@ -111,6 +115,25 @@ std::int64_t time_of(const perf_event_header& header) {
   const std::size_t place = header.type == PERF_RECORD_SAMPLE ? sizeof header + 16 : header.size - 16u;
   if (header.size >= sizeof header + kTrailer) std::memcpy(&at, bytes + place, sizeof at);
   return at;
+}
+
+std::uint64_t event_of(const perf_event_header& header) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(&header);
+  std::uint64_t id = 0;
+  const std::size_t place = header.type == PERF_RECORD_SAMPLE ? sizeof header : header.size - sizeof id;
+  if (header.size >= sizeof header + kTrailer) std::memcpy(&id, bytes + place, sizeof id);
+  return id;
+}
+
+bool of_clock(const perf_event_header& header) {
+  switch (header.type) {
+    case PERF_RECORD_SAMPLE:
+    case PERF_RECORD_MMAP2:
+    case PERF_RECORD_COMM:
+    case PERF_RECORD_FORK:
+    case PERF_RECORD_EXIT: return true;
+    default: return false;
+  }
 }
 
 int read_paranoid() {
@@ -202,6 +225,7 @@ base::Result<Events> Events::open(const EventOptions& options) {
   const rlimit before = raise_file_limit();
   if (options.follow) return events;  // and needs them for longer
   events.open_switches();
+  events.open_quiet(attributes, data);
   events.open_counters(options.counters);
   ::setrlimit(RLIMIT_NOFILE, &before);
   return events;
@@ -223,6 +247,42 @@ perf_event_attr Events::switch_event() const {
 void Events::open_switches() {
   perf_event_attr attributes = switch_event();
   (void)open_beside(attributes, kOfSwitches, switch_fds_);
+}
+
+// Its records are taken every few milliseconds; the kernel wakes us only where the buffer fills.
+void Events::open_quiet(perf_event_attr attributes, std::size_t ring_bytes) {
+  attributes.enable_on_exec = 0;
+  attributes.watermark = 1;
+  attributes.wakeup_watermark = static_cast<std::uint32_t>(ring_bytes / 4);
+  (void)open_beside(attributes, kOfQuiet, quiet_fds_);
+}
+
+// A program that is started meanwhile has the clock that wakes us again, beside the other: enable_on_exec.
+void Events::be_quiet(bool quiet) {
+  if (quiet_fds_.empty() || quiet == quiet_) return;
+  const auto turn = [&](bool of_quiet, unsigned long how) {
+    if (of_quiet)
+      for (const int fd : quiet_fds_) ::ioctl(fd, how, 0);
+    else
+      for (const Ring& ring : rings_) ::ioctl(ring.fd, how, 0);
+  };
+  turn(quiet, PERF_EVENT_IOC_ENABLE);
+  quiet_ = quiet;
+  turned_ns_ = now_ns();
+  turn(!quiet, PERF_EVENT_IOC_DISABLE);
+}
+
+// Each moment is told by one of the two clocks; our own threads have them too, and count from the first turn on.
+bool Events::tells(const perf_event_header& header, std::int64_t at_ns) const {
+  if (!of_clock(header)) return true;
+  const auto beside = counter_of_.find(event_of(header));
+  if (beside != counter_of_.end() && beside->second != kOfQuiet) return true;
+  const bool by_quiet = beside != counter_of_.end();
+  if (by_quiet != (quiet_ == (at_ns >= turned_ns_))) return false;
+  std::uint32_t pids[2] = {};  // the second of FORK: the parent's
+  const auto* bytes = reinterpret_cast<const std::byte*>(&header) + sizeof header;
+  std::memcpy(pids, bytes + (header.type == PERF_RECORD_SAMPLE ? 8 : 0), sizeof pids);
+  return pids[0] != own_pid_ && !(header.type == PERF_RECORD_FORK && pids[1] == own_pid_);
 }
 
 // Enabled once it has a buffer to write to: what the thread starts before that is told by nobody.
@@ -257,7 +317,12 @@ void Events::watch_switches(bool on) {
   for (const int fd : switch_fds_) ::ioctl(fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
+// The clocks that sample take turns, and our own threads have them: a clock that only counts tells how long the program
+// ran.
 void Events::open_counters(const std::vector<CounterEvent>& counters) {
+  perf_event_attr time = inherited(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 0);
+  time.exclude_kernel = kernel_ ? 0 : 1;
+  if (!counters.empty()) (void)open_beside(time, kOfTime, time_fds_);
   for (const CounterEvent& event : counters) {
     auto& opened = counters_.emplace_back();
     perf_event_attr attributes = inherited(event.type, event.config, event.period);
@@ -288,7 +353,7 @@ int Events::open_beside(perf_event_attr& attributes, std::uint32_t number, std::
 
 std::vector<CounterTotal> Events::totals() const {
   std::vector<CounterReading> clock;
-  for (const Ring& ring : rings_) clock.push_back(reading_of(ring.fd));
+  for (const int fd : time_fds_) clock.push_back(reading_of(fd));
   std::vector<CounterTotal> out;
   for (const std::vector<int>& fds : counters_) {
     std::vector<CounterReading> counter;
@@ -330,6 +395,8 @@ void Events::close() {
   rings_.clear();
   counters_.push_back(std::exchange(switch_fds_, {}));
   counters_.push_back(std::exchange(followed_, {}));
+  counters_.push_back(std::exchange(quiet_fds_, {}));
+  counters_.push_back(std::exchange(time_fds_, {}));
   for (const std::vector<int>& fds : counters_)
     for (const int fd : fds) ::close(fd);
   counters_.clear();
@@ -370,9 +437,10 @@ void Events::read_sample(const perf_event_header& header, Sink& sink) {
   sample.pid = take<std::uint32_t>(at, end);
   sample.tid = take<std::uint32_t>(at, end);
   sample.at_ns = take<std::int64_t>(at, end);
-  if (beside != counter_of_.end() && beside->second != kOfSwitches)
+  const bool of_clock = beside == counter_of_.end() || beside->second == kOfQuiet;
+  if (!of_clock && beside->second != kOfSwitches)
     return sink.counted({sample.pid, sample.tid}, sample.at_ns, beside->second);
-  if (beside != counter_of_.end()) {
+  if (!of_clock) {
     if (sample.pid == own_pid_) return;
     read_registers(at, end, sample);
     return sink.leaves(sample);
@@ -394,8 +462,8 @@ void Events::read_sample(const perf_event_header& header, Sink& sink) {
   sink.sample(sample);
 }
 
-std::uint64_t Events::drain(Sink& sink) {
-  std::uint64_t switches = 0;
+Drained Events::drain(Sink& sink) {
+  Drained drained;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   std::vector<Record> records;
   // What another CPU writes while the rings are read waits for the next time, so that all is in order.
@@ -434,8 +502,13 @@ std::uint64_t Events::drain(Sink& sink) {
     const perf_event_header& header = *record.header;
     const auto* at = reinterpret_cast<const std::byte*>(&header) + sizeof header;
     const auto* end = reinterpret_cast<const std::byte*>(&header) + header.size;
+    rings_[record.ring].taken = std::max(rings_[record.ring].taken, record.behind);
+    if (!tells(header, record.at_ns)) continue;
     switch (header.type) {
-      case PERF_RECORD_SAMPLE: read_sample(header, sink); break;
+      case PERF_RECORD_SAMPLE:
+        ++drained.samples;
+        read_sample(header, sink);
+        break;
       case PERF_RECORD_MMAP2: {
         Mapped mapped;
         mapped.pid = take<std::uint32_t>(at, end);
@@ -471,7 +544,7 @@ std::uint64_t Events::drain(Sink& sink) {
         break;
       }
       case PERF_RECORD_SWITCH: {
-        ++switches;
+        ++drained.switches;
         Task task;
         task.pid = take<std::uint32_t>(at, end);
         task.tid = take<std::uint32_t>(at, end);
@@ -488,12 +561,11 @@ std::uint64_t Events::drain(Sink& sink) {
       case PERF_RECORD_THROTTLE: sink.throttled(); break;
       default: break;
     }
-    rings_[record.ring].taken = std::max(rings_[record.ring].taken, record.behind);
   }
   for (Ring& ring : rings_)
     std::atomic_ref<__u64>(static_cast<perf_event_mmap_page*>(ring.pages)->data_tail)
         .store(ring.taken, std::memory_order_release);
-  return switches;
+  return drained;
 }
 
 }  // namespace rangescope::sample::cpu

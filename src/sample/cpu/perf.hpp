@@ -85,6 +85,11 @@ struct EventOptions {
   bool with_children = false;  ///< of follow(): processes that they fork, too (before Linux 5.13 always)
 };
 
+/// How many records of a kind drain() gave.
+struct Drained {
+  std::uint64_t samples = 0, switches = 0;
+};
+
 class Events {
  public:
   /// kPermission where the kernel or a seccomp filter forbids it, kToolMissing where it is not built in; the hint says
@@ -101,10 +106,13 @@ class Events {
   [[nodiscard]] base::Result<void> follow(std::uint32_t tid);
   /// Waits until a sample is there, at most so long. False where none came.
   bool wait(std::int64_t most_ns) const;
-  /// Gives everything that has come; how many records of context switches were among it.
-  std::uint64_t drain(Sink& sink);
+  /// Gives everything that has come.
+  Drained drain(Sink& sink);
   /// Begins or stops recording context switches, of all threads.
   void watch_switches(bool on);
+  /// Quiet: samples do not end wait(). Waking us costs the program more than the sample itself. A program that is
+  /// started meanwhile wakes us. Never quiet where follow() is used.
+  void be_quiet(bool quiet);
   void close();
   [[nodiscard]] bool switches() const { return !switch_fds_.empty(); }
   /// Samples are taken while a thread is in the kernel too; else only in user mode.
@@ -124,6 +132,8 @@ class Events {
   /// Of one event beside the clock: a descriptor for each ring. 0, or errno.
   int open_beside(perf_event_attr& attributes, std::uint32_t number, std::vector<int>& fds);
   void open_switches();
+  void open_quiet(perf_event_attr attributes, std::size_t ring_bytes);
+  [[nodiscard]] bool tells(const perf_event_header& header, std::int64_t at_ns) const;
   void open_counters(const std::vector<CounterEvent>& counters);
   void read_sample(const perf_event_header& header, Sink& sink);
   static void read_registers(const std::byte* at, const std::byte* end, Sample& sample);
@@ -135,12 +145,13 @@ class Events {
   };
   EventOptions options_;
   std::vector<Ring> rings_;
-  std::vector<int> switch_fds_, followed_;
+  std::vector<int> switch_fds_, followed_, quiet_fds_, time_fds_;
   std::vector<std::vector<int>> counters_;  ///< descriptors, a ring each
   std::vector<int> refused_;
   std::unordered_map<std::uint64_t, std::uint32_t> counter_of_;  ///< by the kernel's number of the event
   std::uint32_t stack_bytes_ = 0, own_pid_ = 0;
-  bool kernel_ = true;
+  bool kernel_ = true, quiet_ = false;
+  std::int64_t turned_ns_ = 0;     ///< since then it is as `quiet_` says
   std::vector<std::byte> joined_;  ///< records that went round the end of a ring
   std::vector<std::uint64_t> chain_, kernel_chain_;
 };

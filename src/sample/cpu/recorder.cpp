@@ -119,13 +119,15 @@ void Recorder::State::record() {
   const std::int64_t least_ns = events.kernel() || !events.switches() ? kSoon_ns : kGlance_ns;
   for (std::int64_t patience_ns = least_ns; !ended;) {
     real_time.ends();
-    const bool sampled = events.wait(watch.patience_ns(patience_ns));
+    const bool woken = events.wait(watch.patience_ns(patience_ns));
     // At most a tenth of a core: programs with many threads are taken in larger portions.
     cpu_ns = thread_cpu_ns() - cpu_begun;
     if (cpu_ns * 12 > now_ns() - begun + 1'000'000'000) ::poll(nullptr, 0, 10);
     real_time.begins();
-    const std::uint64_t switches = events.drain(sampler);
-    patience_ns = sampled || (switches > 0 && least_ns < kSoon_ns) ? least_ns : std::min(2 * patience_ns, kRarely_ns);
+    const auto [samples, switches] = events.drain(sampler);
+    patience_ns = woken || samples > 0 || (switches > 0 && least_ns < kSoon_ns) ? least_ns
+                                                                                : std::min(2 * patience_ns, kRarely_ns);
+    events.be_quiet(sampler.patient(now_ns()));
     sampler.ask_for_calls();
     if (watch.turns(now_ns(), switches)) turn(watch);
     const std::int64_t now = now_ns();

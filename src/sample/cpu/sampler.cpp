@@ -118,6 +118,7 @@ void Sampler::mapped(const Mapped& mapped) {
 void Sampler::named(const Task& task, std::string_view name, bool exec) {
   Process& owner = process(task.pid);
   if (exec) {
+    exec_ns_ = now_ns();
     owner.python.reset();
     owner.look_again_ns = 0;
     owner.space.clear();
@@ -304,6 +305,7 @@ void Sampler::find_python(Process& process, std::uint32_t pid, std::int64_t now_
     note(python_unread_, why);
     process.look_again_ns = INT64_MAX;
   }
+  prompt_ |= process.python != nullptr;
   if (process.python) note(python_versions_, process.python->version());
 }
 
@@ -382,7 +384,10 @@ void Sampler::sample(const Sample& sample) {
     unread_ = owner.python != nullptr;
   }
   unwind(owner.space, sample, unwound_);
-  if (unwound_.cut && in_time && sample.stack.size() >= kWholeCopy) unwind_further(owner.space, sample);
+  if (unwound_.cut && sample.stack.size() >= kWholeCopy) {
+    prompt_ = true;
+    if (in_time) unwind_further(owner.space, sample);
+  }
   std::uint32_t stack = stack_of(owner);
   python_due_ += unread_ || !python_.empty() ? 1 : 0;
   python_lost_ += unread_ ? 1 : 0;

@@ -53,6 +53,9 @@ class Sampler final : public Sink {
   void found_thread(const Task& task, std::string_view name) { thread(task.pid, task.tid).name = name; }
   /// From then on; `asleep` asks which threads wait, where their switches will tell when they go on.
   void window_begins(std::int64_t at_ns, const std::function<bool(const Task&)>& asleep);
+  /// Samples may be handled some milliseconds late: no Python runs, whose frames would be others by then, no stack is
+  /// larger than its copy, and no program was started just now.
+  [[nodiscard]] bool patient(std::int64_t now_ns) const { return !prompt_ && now_ns - exec_ns_ > kSettled_ns; }
   /// Asks for the system call of waits that nothing told, while they last.
   void ask_for_calls();
   /// Looks at threads that wait for a while: in which system call, called by whom.
@@ -69,6 +72,7 @@ class Sampler final : public Sink {
   void cut(std::string_view why) { event(wire::cpu::kBounded, why, 1); }
 
  private:
+  static constexpr std::int64_t kSettled_ns = 300'000'000;
   static constexpr std::size_t kMostAsked = 16;  ///< each costs some microseconds
   static constexpr std::uint32_t kNone = 0;      ///< numbers below are one more than those in the file
   struct Process {
@@ -142,13 +146,14 @@ class Sampler final : public Sink {
   std::uint64_t most_bytes_;
   std::size_t most_stacks_;
   std::size_t python_text_ = 0;
-  bool full_ = false, forgot_code_ = false;
+  bool full_ = false, forgot_code_ = false, prompt_ = false;
   Modules modules_;
   std::unordered_map<std::uint32_t, Process> processes_;
   std::unordered_map<std::uint32_t, Thread> threads_;
   std::unordered_map<FrameKey, std::uint32_t, Hash> frames_;
   std::unordered_map<std::string, std::uint32_t> python_frames_;  ///< by text and line; one Python or many
   std::unordered_map<std::uint64_t, std::uint32_t> stacks_;
+  std::int64_t exec_ns_ = now_ns();
   std::int64_t begun_ns_ = now_ns(), from_ns_ = INT64_MIN;  ///< what was before `from` does not count
   std::uint32_t thread_count_ = 0, frame_count_ = 0, stack_count_ = 0, modules_written_ = 0;
   std::uint64_t lost_ = 0, throttled_ = 0, samples_ = 0;
