@@ -4,7 +4,7 @@ FROM debian:12 AS build
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates git
 COPY . /src
 WORKDIR /src
-RUN ./dev build && DESTDIR=/image cmake --install build/release --prefix /usr/local
+RUN ./dev build rangescope rangescope_inject rangescope_mpi rangescope_man llm && DESTDIR=/image cmake --install build/release --prefix /usr/local
 
 FROM debian:12
 RUN apt-get update && apt-get install -y --no-install-recommends libfmt9 libyaml-cpp0.7 libsqlite3-0 libre2-9 libzstd1 libarchive13 zlib1g \

@@ -29,7 +29,7 @@ while read -r sum path licence; do
     die "$path was not fetched from $mirror ($licence)" "Is the network there? apt-get update shows it."
   printf '%s  %s\n' "$sum" "$file" | sha256sum --check --quiet || die "$file is not what sources.txt names" "Remove it and run again."
   case $file in
-    */libc6*.deb) dpkg-deb -x "$file" "$folder/sysroot" ;;
+    */libc6*.deb | */libgcc-s1*.deb) dpkg-deb -x "$file" "$folder/sysroot" ;;
     *.deb) dpkg-deb -x "$file" "$folder/libraries" ;;
     *) tar -xf "$file" -C "$folder" ;;
   esac

@@ -25,13 +25,14 @@ import zipfile
 # What the injected libraries may ask for, since they are loaded into programs of any age, and what the command may.
 FLOORS = {"librangescope_inject.so": (2, 28), "librangescope_mpi.so": (2, 28), "rangescope": (2, 28)}
 LIBC = re.compile(r"^(libc|libm|libdl|libpthread|librt|ld-linux-[a-z0-9-]+)\.so\.\d+$")
-# Statically linked: Debian's package, its licence (SPDX). fmt and simdjson are built from their sources (sources.txt).
+# Statically linked: Debian's package, its licence (SPDX).
 INSIDE = {"libstdc++-12-dev": "GPL-3.0-or-later WITH GCC-exception-3.1", "libgcc-12-dev": "GPL-3.0-or-later WITH GCC-exception-3.1",
           "libfmt-dev": "MIT", "libsimdjson-dev": "Apache-2.0", "libyaml-cpp-dev": "MIT", "libsqlite3-dev": "blessing",
           "libre2-dev": "BSD-3-Clause", "libzstd-dev": "BSD-3-Clause", "zlib1g-dev": "Zlib", "libdw-dev": "LGPL-3.0-or-later",
           "libelf-dev": "LGPL-3.0-or-later", "libarchive-dev": "BSD-2-Clause", "libiberty-dev": "LGPL-2.1-or-later",
           "liblzma-dev": "0BSD", "libbz2-dev": "bzip2-1.0.6", "nlohmann-json3-dev": "MIT", "libcli11-dev": "BSD-3-Clause",
           "libeigen3-dev": "MPL-2.0", "libprotozero-dev": "BSD-2-Clause", "libexpected-dev": "CC0-1.0"}
+FROM_SOURCE = {"libfmt-dev": "fmtlib", "libsimdjson-dev": "simdjson", "libarchive-dev": "libarchive"}  # of sources.txt, without patches
 ENTRY_POINTS = b"[pytest11]\nrangescope.pytest_plugin = rangescope.pytest_plugin\n"
 SUMMARY = "what each range of a GPU program costs, and why"
 
@@ -82,9 +83,23 @@ def install(build, tree, prefix):
             path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
 
 
-def debian_version(package):
-    found = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    return found.stdout if found.returncode == 0 else None
+def linked_version(package, arch):
+    """Of what is inside: as sources.txt fetches it, else as it is installed; for another architecture as the cross compiler brings it."""
+    sources = (pathlib.Path(__file__).parent / "sources.txt").read_text()
+    here, names = output("dpkg", "--print-architecture").strip(), [package]
+    file = rf"/{FROM_SOURCE[package]}_(\S+)\.orig\.tar" if package in FROM_SOURCE else rf"/{re.escape(package)}_(\S+)_{arch}\.deb "
+    if fetched := re.search(file, sources):
+        return fetched.group(1)
+    if arch != here:
+        names.insert(0, f"{package}-{arch}-cross")
+    for name in names:
+        found = subprocess.run(["dpkg-query", "-W", "-f", "${Architecture} ${Version}\n", name], stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, text=True)
+        for line in found.stdout.splitlines():
+            of, _, version = line.partition(" ")
+            if version and of in (here, "all"):
+                return version
+    return None
 
 
 def licences(tree_doc):
@@ -100,14 +115,14 @@ def licences(tree_doc):
         (into / f"{package}.txt").chmod(0o644)
 
 
-def sbom(version, epoch, artifacts):
+def sbom(version, arch, epoch, artifacts):
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(epoch))
     packages = [{"SPDXID": "SPDXRef-rangescope", "name": "rangescope", "versionInfo": version, "licenseDeclared": "Apache-2.0",
                  "licenseConcluded": "Apache-2.0", "downloadLocation": "NOASSERTION", "copyrightText": "NOASSERTION", "filesAnalyzed": False}]
     relations = [{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": "SPDXRef-rangescope"}]
     for package, licence in INSIDE.items():
         ident = "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", package)
-        packages.append({"SPDXID": ident, "name": package, "versionInfo": debian_version(package), "licenseDeclared": licence,
+        packages.append({"SPDXID": ident, "name": package, "versionInfo": linked_version(package, arch), "licenseDeclared": licence,
                          "licenseConcluded": licence, "downloadLocation": f"https://packages.debian.org/bookworm/{package}",
                          "copyrightText": "NOASSERTION", "filesAnalyzed": False})
         relations.append({"spdxElementId": "SPDXRef-rangescope", "relationshipType": "STATIC_LINK", "relatedSpdxElement": ident})
@@ -171,13 +186,16 @@ def deb(tree, version, arch, glibc, epoch, path):
 
 
 def package_files(checkout):
-    return sorted(path for path in (checkout / "python/rangescope").iterdir() if path.suffix == ".py" or path.name == "py.typed")
+    """(place below the package's folder, file): what `cmake --install` places in share/rangescope/python too."""
+    package = checkout / "python/rangescope"
+    return [(path.relative_to(package), path) for path in sorted(package.rglob("*"))
+            if path.is_file() and path.parent.name not in ("__pycache__", ".mypy_cache")]
 
 
 def wheel(tree, checkout, version, tag, epoch, out):
     """The installed tree as data of the environment (bin, lib, share), the package rangescope beside it."""
     name = f"rangescope-{version}"
-    members = {f"rangescope/{path.name}": (0o644, path.read_bytes()) for path in package_files(checkout)}
+    members = {f"rangescope/{place}": (0o644, path.read_bytes()) for place, path in package_files(checkout)}
     for path in sorted(tree.rglob("*")):
         if path.is_file():
             mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
@@ -237,9 +255,9 @@ def main():
     (root / "usr").mkdir(parents=True)
     shutil.copytree(tree, root / "usr", dirs_exist_ok=True, symlinks=True)
     module = root / "usr/lib/python3/dist-packages/rangescope"
-    module.mkdir(parents=True)
-    for path in package_files(checkout):
-        shutil.copyfile(path, module / path.name)
+    for place, path in package_files(checkout):
+        (module / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, module / place)
     info = module.parent / f"rangescope-{version}.egg-info"
     info.mkdir()
     (info / "PKG-INFO").write_text(f"Metadata-Version: 2.1\nName: rangescope\nVersion: {version}\n")
@@ -253,7 +271,7 @@ def main():
     shutil.rmtree(work)
 
     artifacts = sorted(out.iterdir())
-    (out / f"rangescope-{version}.spdx.json").write_text(json.dumps(sbom(version, epoch, artifacts), indent=1) + "\n")
+    (out / f"rangescope-{version}.spdx.json").write_text(json.dumps(sbom(version, arch, epoch, artifacts), indent=1) + "\n")
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(out.iterdir())]
     (out / "SHA256SUMS").write_text("".join(sums))
     print("".join(sums), end="")

@@ -1,11 +1,13 @@
-"""try.py RANGESCOPE PROGRAM: an installed rangescope tried as its user would: a C++ program, one in Python, a page. Python 3.7 and later."""
+"""try.py RANGESCOPE PROGRAM [MODULE...]: an installed rangescope tried as its user would: a C++ program, one in Python, a page, and the
+modules of its package. Python 3.7 and later."""
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 import tempfile
 
-rangescope, program = sys.argv[1:]
+rangescope, program, *names = sys.argv[1:]
 PYTHON = """import sys
 sys.path[:0] = %r
 import rangescope
@@ -20,6 +22,16 @@ import rangescope
 run = rangescope.load("latest", runs="runs")
 assert run.region("decode").occurrences == 30, run
 print(rangescope.command())
+"""
+IMPORT = """import importlib.util, os, sys
+sys.path[:0] = %r
+for name in %r:
+    try:
+        found = importlib.import_module("rangescope." + name).__file__
+    except ImportError as missing:
+        assert missing.name == "pytest", missing
+        found = importlib.util.find_spec("rangescope." + name).origin
+    print(os.path.dirname(found))
 """
 
 
@@ -48,6 +60,11 @@ if sys.version_info >= (3, 9):
     assert os.path.samefile(call(sys.executable, "-c", READ % modules).strip(), rangescope)
     asked = subprocess.run([rangescope, "mcp"], input=b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n', stdout=subprocess.PIPE, check=True)
     assert json.loads(asked.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}}, asked
+    # Every module, in share/rangescope and, where the package is installed for this Python too, there.
+    for place in [modules] + [[]] * (importlib.util.find_spec("rangescope") is not None):
+        folders = call(sys.executable, "-c", IMPORT % (place, names)).split()
+        assert len(folders) == len(names) and len(set(folders)) <= 1, folders
+        assert not place or set(folders) <= {os.path.join(place[0], "rangescope")}, folders
 call(rangescope, "report", "latest", "--runs", "runs", "-f", "html", "-o", "page.html")
 assert os.path.getsize("page.html") > 100000
 # Without ranges the program itself is the region, and the exit code is the program's.

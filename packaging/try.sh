@@ -19,6 +19,8 @@ tried() {  # NAME ROOT command...
   fi
 }
 
+mapfile -t names < <(cd "$here/../python/rangescope" && find . -name '*.py' ! -name __init__.py -printf '%P\n' | sed 's/\.py$//; s,/,.,g' | sort)
+((${#names[@]} >= 7)) || die "the package python/rangescope is not there" "Run it in a checkout"
 ok=0
 for suite in bullseye bookworm trixie; do
   base=$cache/$suite root=$cache/$suite-try
@@ -29,13 +31,13 @@ for suite in bullseye bookworm trixie; do
   cp "$packages"/* "$here/try.py" "$root/try/"
   g++ -O2 -std=c++17 -I"$here/../include" -c "$here/try.cpp" -o "$cache/program.o"
   g++ "$cache/program.o" "@${PORTABLE:?PORTABLE names the folder of packaging/fetch.sh}/link" -lm -ldl -o "$root/try/program"
-  tried "$suite: tarball" "$root" bash -ec 'cd /try; tar xzf rangescope-*.tar.gz; exec python3 try.py /try/rangescope-*/bin/rangescope /try/program'
+  tried "$suite: tarball" "$root" bash -ec 'cd /try; tar xzf rangescope-*.tar.gz; exec python3 try.py /try/rangescope-*/bin/rangescope /try/program "$@"' try "${names[@]}"
   tried "$suite: wheel" "$root" bash -ec 'cd /try; python3 -m venv v; v/bin/pip install -q --no-index rangescope-*.whl
-    v/bin/python -c "import rangescope; assert rangescope.backend == \"none\""; exec v/bin/python try.py /try/v/bin/rangescope /try/program'
+    v/bin/python -c "import rangescope; assert rangescope.backend == \"none\""; exec v/bin/python try.py /try/v/bin/rangescope /try/program "$@"' try "${names[@]}"
   tried "$suite: deb" "$root" bash -ec 'cd /try; files() { find / -xdev -path /proc -prune -o -path /try -prune -o -path /var/lib/dpkg -prune -o \
       -path "/var/log/*" -prune -o -path "/var/cache/*" -prune -o -path "/tmp/*" -prune -o -path "/root/*" -prune -o -path "*/__pycache__*" -prune -o -print | sort; }
     files >before; dpkg -i rangescope_*.deb; dpkg -i rangescope_*.deb; python3 -c "import rangescope"
-    python3 try.py /usr/bin/rangescope /try/program >tried; dpkg -P rangescope; files >after; diff before after; tail -n 1 tried'
+    python3 try.py /usr/bin/rangescope /try/program "$@" >tried; dpkg -P rangescope; files >after; diff before after; tail -n 1 tried' try "${names[@]}"
   rm -rf --one-file-system "$root"
 done
 exit $ok

@@ -14,8 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <thread>
@@ -86,21 +88,35 @@ int earlier_handler() {
   return own_bus_error();
 }
 
-// ---- a seccomp filter that kills -----------------------------------------------------------------------------------
-// Of what a program that only computes and prints does without.
-bool forbid_files() {
+// ---- seccomp filters ------------------------------------------------------------------------------------------------
+bool forbid(std::initializer_list<int> calls, unsigned answer) {
   std::vector<sock_filter> filter{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
-  for (const int call : {SYS_openat, SYS_fallocate, SYS_ftruncate, SYS_fstatfs, SYS_unlinkat, SYS_symlinkat,
-#ifdef __x86_64__
-                         SYS_open, SYS_creat, SYS_unlink, SYS_symlink, SYS_mkdir, SYS_access,
-#endif
-                         SYS_mkdirat, SYS_faccessat, SYS_readlinkat, SYS_pwrite64}) {
+  for (const int call : calls) {
     filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1));
-    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
+    filter.push_back(BPF_STMT(BPF_RET | BPF_K, answer));
   }
   filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
   const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+// Kills for what a program that only computes and prints does without.
+bool forbid_files() {
+  return forbid({SYS_openat, SYS_fallocate, SYS_ftruncate, SYS_fstatfs, SYS_unlinkat, SYS_symlinkat,
+#ifdef __x86_64__
+                 SYS_open, SYS_creat, SYS_unlink, SYS_symlink, SYS_mkdir, SYS_access,
+#endif
+                 SYS_mkdirat, SYS_faccessat, SYS_readlinkat, SYS_pwrite64},
+                SECCOMP_RET_KILL_PROCESS);
+}
+
+// What qemu-user answers to a second map of what is mapped.
+int no_second_map() {
+  if (!forbid({SYS_mremap}, SECCOMP_RET_ERRNO | ENOMEM)) return 77;
+  std::thread other([] { pairs(100000); });
+  pairs(100000);
+  other.join();
+  return 9;
 }
 
 int filtered() {
@@ -153,6 +169,7 @@ int main(int argc, char** argv) {
   const std::map<std::string, int (*)()> scenarios = {{"truncated", truncated},
                                                       {"own_bus_error", own_bus_error},
                                                       {"earlier_handler", earlier_handler},
+                                                      {"no_second_map", no_second_map},
                                                       {"filtered", filtered},
                                                       {"filtered_fork", filtered_fork},
                                                       {"namespaces", namespaces},

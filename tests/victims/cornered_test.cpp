@@ -47,6 +47,12 @@ TEST_F(Cornered, BusErrorsOfTheProgram) {
   EXPECT_EQ(outcome_.ended, "exit 24");
 }
 
+TEST_F(Cornered, AMapCannotBeMadeTwice) {
+  const auto session = recorded({"no_second_map"});
+  EXPECT_EQ(outcome_.ended, "exit 9");
+  EXPECT_EQ(show(session), "p0: pair 200000\n");
+}
+
 TEST_F(Cornered, FilterThatKillsForFiles) {
   const auto session = recorded({"filtered"});
   EXPECT_EQ(outcome_.ended, "exit 9");

@@ -50,7 +50,7 @@ Folder::~Folder() {
   fs::remove_all(path_, error);
 }
 
-Outcome run(const std::vector<std::string>& argv, const Environment& more, const Folder& folder) {
+std::vector<std::string> environment(const Environment& more) {
   std::vector<std::string> env{"ASAN_OPTIONS=handle_segv=0:handle_abort=0:detect_leaks=0:use_sigaltstack=0",
                                "TSAN_OPTIONS=handle_segv=0:handle_abort=0:die_after_fork=0"};
   for (char** e = environ; *e != nullptr; ++e) {
@@ -61,6 +61,11 @@ Outcome run(const std::vector<std::string>& argv, const Environment& more, const
     }
   }
   for (const auto& [name, value] : more) env.push_back(name + "=" + value);
+  return env;
+}
+
+Outcome run(const std::vector<std::string>& argv, const Environment& more, const Folder& folder) {
+  const std::vector<std::string> env = environment(more);
   std::vector<char*> args, envs;
   for (const std::string& a : argv) args.push_back(const_cast<char*>(a.c_str()));
   for (const std::string& e : env) envs.push_back(const_cast<char*>(e.c_str()));

@@ -52,6 +52,9 @@ class Folder {
 
 using Environment = std::map<std::string, std::string>;
 
+/// That of this process, without what a profiler or a sanitizer takes from it, and `more`: "name=value" each.
+std::vector<std::string> environment(const Environment& more);
+
 /// Runs it to its end; killed, and `ended` says "hung", after four minutes.
 Outcome run(const std::vector<std::string>& argv, const Environment& more, const Folder& folder);
 

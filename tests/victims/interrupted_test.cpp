@@ -120,13 +120,15 @@ TEST_F(Interrupted, KilledAHundredTimes) {
     std::vector<char*> argv;
     for (std::string& text : argv_texts) argv.push_back(text.data());
     argv.push_back(nullptr);
-    const std::string library = std::string("NVTX_INJECTION64_PATH=") + RANGESCOPE_LIBRARY;
-    const std::string captures = "RANGESCOPE_DIR=" + (folder_ / "captures").string();
-    const char* env[] = {library.c_str(), captures.c_str(), nullptr};
+    auto env_texts = environment(
+        {{"NVTX_INJECTION64_PATH", RANGESCOPE_LIBRARY}, {"RANGESCOPE_DIR", (folder_ / "captures").string()}});
+    std::vector<char*> env;
+    for (std::string& text : env_texts) env.push_back(text.data());
+    env.push_back(nullptr);
     const Truth* truth = Truth::open((folder_ / "truth").c_str());
     ASSERT_NE(truth, nullptr);
     pid_t child = 0;
-    ASSERT_EQ(posix_spawn(&child, argv[0], nullptr, nullptr, argv.data(), const_cast<char**>(env)), 0);
+    ASSERT_EQ(posix_spawn(&child, argv[0], nullptr, nullptr, argv.data(), env.data()), 0);
     // Odd rounds kill what works, however slow the machine is; even ones also what still starts.
     const auto latest = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (round % 2 == 1 && truth->done.load() == 0 && std::chrono::steady_clock::now() < latest)

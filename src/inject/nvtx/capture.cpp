@@ -148,6 +148,12 @@ int populate(void* at, std::size_t bytes) {
   return madvise(at, bytes, kMadvPopulateWrite);
 }
 
+// Whether what is mapped at `at` can be mapped once more, as map_more() does. qemu-user (7.2) knows no size of 0: ENOMEM.
+bool maps_again(void* at) {
+  void* const again = mremap(at, 0, native::kPage, MREMAP_MAYMOVE);
+  return again != MAP_FAILED && munmap(again, native::kPage) == 0;
+}
+
 // [at, at + bytes) of a sparse file: another map of what its header is a map of, which takes neither a descriptor nor
 // a path (the program may have used up the one and lost the right to the other: chroot, setuid, a seccomp filter that
 // kills), then its blocks. MAP_FAILED and the error where they cannot be had.
@@ -267,9 +273,9 @@ CaptureFile* make_file(const char* folder, std::uint32_t window, int& error) {
     at = mmap(over, native::kPage, PROT_READ | PROT_WRITE, MAP_SHARED | (over != nullptr ? MAP_FIXED : 0), file, 0);
     if (at == MAP_FAILED) error = errno;
   }
-  if (at != MAP_FAILED && made->room != 0 && populate(at, native::kPage) != 0) {
+  if (at != MAP_FAILED && made->room != 0 && (!maps_again(at) || populate(at, native::kPage) != 0)) {
     error = errno == EFAULT ? ENOSPC : 0;
-    made->room = 0;  // Linux before 5.14
+    made->room = 0;  // Linux before 5.14, and qemu-user
     if (error == 0 && ftruncate(file, 0) != 0) error = errno;
     if (error == 0) error = reserve(file, 0, native::kPage);
     if (error != 0 && over == nullptr) munmap(at, native::kPage);
