@@ -1,7 +1,7 @@
 // Every page of cut and altered reports: nothing crashes, and every failure says where it is.
 #include "ncu_pages/pages.hpp"
 #include "read/ncu/report/golden_test.hpp"
-#include "read/ncu/report/session.hpp"
+#include "read/ncu/report/reader.hpp"
 
 namespace rangescope::ncu_pages {
 namespace damage_test {

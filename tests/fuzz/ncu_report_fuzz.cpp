@@ -6,7 +6,7 @@
 
 #include "ncu_pages/pages.hpp"
 #include "read/ncu/report/file.hpp"
-#include "read/ncu/report/session.hpp"
+#include "read/ncu/report/reader.hpp"
 #include "read/ncu/report/unpack.hpp"
 #include "share.hpp"
 

@@ -5,7 +5,7 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "read/ncu/report/golden_test.hpp"
-#include "read/ncu/report/session.hpp"
+#include "read/ncu/report/reader.hpp"
 
 namespace rangescope::read::ncu_report {
 namespace damage_test {

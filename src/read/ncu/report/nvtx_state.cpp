@@ -9,6 +9,8 @@ namespace {
 
 using namespace proto;
 
+constexpr std::uint32_t kRegistered = 3;  // type of a message
+
 class NvtxDecoder {
  public:
   explicit NvtxDecoder(std::uint64_t& unknown) : unknown_(unknown) {}
@@ -135,8 +137,7 @@ const NvtxDomain* NvtxState::domain(std::uint32_t id) const {
 
 std::string_view NvtxState::message_text(const NvtxRange& range) const {
   if (!range.attributes) return {};
-  if (range.attributes->message_type != static_cast<std::uint32_t>(Message::kRegistered))
-    return range.attributes->message;
+  if (range.attributes->message_type != kRegistered) return range.attributes->message;
   if (const NvtxDomain* in = domain(range.domain)) {
     for (const auto& [handle, text] : in->strings) {
       if (handle == range.attributes->message_handle) return text;

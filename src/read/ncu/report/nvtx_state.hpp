@@ -10,8 +10,6 @@
 
 namespace rangescope::read::ncu_report {
 
-enum class Message : std::uint8_t { kNone = 0, kAscii = 1, kUnicode = 2, kRegistered = 3 };
-
 /// Attributes of an NVTX range as the program gave them; enum numbers of newer versions are kept as they are.
 struct NvtxAttributes {
   std::uint32_t category = 0;
@@ -21,7 +19,7 @@ struct NvtxAttributes {
   std::uint64_t payload_integer = 0;
   double payload_number = 0;
   std::string_view payload_text;
-  std::uint32_t message_type = 0;  ///< Message
+  std::uint32_t message_type = 0;  ///< 0 none, 1 ASCII, 2 Unicode, 3 registered
   std::string_view message;
   std::uint64_t message_handle = 0;
 };

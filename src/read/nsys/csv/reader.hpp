@@ -6,7 +6,7 @@
 //
 // Several reports may follow each other in one file. They are told apart by their columns, never by the file's name;
 // only nvtx_pushpop_sum and nvtx_startend_sum have the same columns, and there the chatter or the name must say which.
-// Tables of sums have no times and become model::Summary (sums.hpp); trace tables become a timeline (traces.hpp).
+// Tables of sums have no times and become model::Summary; trace tables become a timeline (traces.hpp).
 #pragma once
 
 #include <span>

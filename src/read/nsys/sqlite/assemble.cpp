@@ -1,6 +1,10 @@
-#include "read/nsys/sqlite/assemble.hpp"
-
+// Puts the parts of an export together: dictionaries become indexes of the session, correlation ids become launches.
+//
+// O(rows). Steps: (1) the correlation ids of all GPU work are merged into one bit set; (2) of the API calls only those
+// stay that have such an id or wait for the GPU, in place, and each tells its id where it went; (3) every kernel, copy,
+// set and graph looks its launch up. The order of every vector is that of the file, whatever the number of threads.
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -9,6 +13,7 @@
 #include "base/workers.hpp"
 #include "read/graph_nodes.hpp"
 #include "read/index.hpp"
+#include "read/nsys/sqlite/parts.hpp"
 #include "read/timeline.hpp"
 
 namespace rangescope::read::nsys_sqlite {
@@ -85,7 +90,7 @@ class Assembler {
     return process == kUnknownProcess ? unknown_is_ : process;
   }
 
-  /// Steps 1 and 2 of the header.
+  /// Steps 1 and 2.
   void keep_calls() {
     for (const Activity* part : activities()) used_.merge(part->correlations, kUnknownProcess, unknown_is_);
     used_.seal();

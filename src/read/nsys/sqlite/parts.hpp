@@ -1,5 +1,5 @@
 // What one table gave, before the tables are put together: model structs whose links are still numbers of the part's
-// own numberings (assemble.hpp turns them into indexes of the session). Parts share nothing, so tables are read at
+// own numberings (assemble.cpp turns them into indexes of the session). Parts share nothing, so tables are read at
 // once.
 #pragma once
 
@@ -14,6 +14,7 @@
 #include "model/session.hpp"
 #include "read/nsys/sqlite/ids.hpp"
 #include "read/nsys/sqlite/source.hpp"
+#include "read/nsys/sqlite/target.hpp"
 
 namespace rangescope::read::nsys_sqlite {
 
@@ -194,5 +195,22 @@ void begin(Part& part, std::vector<Event>& events, std::size_t rows) {
 [[nodiscard]] inline std::uint32_t small(const Value& value) {
   return value.integer() ? static_cast<std::uint32_t>(value.bits) : 0;
 }
+
+struct Parts {
+  Nvtx nvtx;
+  Calls calls;
+  Activity kernels, copies, memsets, graphs, synchronizations;
+  std::vector<NodeEvent> nodes;
+  StringIds strings;
+  Target target;
+
+  [[nodiscard]] std::array<const Outcome*, 7> outcomes() const {
+    return {&nvtx.outcome,    &calls.outcome,  &kernels.outcome,         &copies.outcome,
+            &memsets.outcome, &graphs.outcome, &synchronizations.outcome};
+  }
+};
+
+/// Puts them together (assemble.cpp), by `threads` workers at most.
+[[nodiscard]] model::Session assemble(Parts parts, int threads);
 
 }  // namespace rangescope::read::nsys_sqlite

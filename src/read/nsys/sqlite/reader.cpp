@@ -15,7 +15,6 @@
 #include "base/workers.hpp"
 #include "model/sample.hpp"
 #include "model/session.hpp"
-#include "read/nsys/sqlite/assemble.hpp"
 #include "read/nsys/sqlite/ids.hpp"
 #include "read/nsys/sqlite/parts.hpp"
 #include "read/nsys/sqlite/source.hpp"
