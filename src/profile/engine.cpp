@@ -245,6 +245,7 @@ base::Result<void> Engine::prepare() {
   if (args_.native.extra_env.contains(wire::kOverhead) && !native_)
     return base::fail(base::Code::kUsage, "the budget is that of the native stage, and it is off", "--overhead",
                       "Leave --no-native out.");
+  if (opens_window_by_calls(config_)) args_.windows.counted = WindowChoice::Counted{"", 1, 1};
   TRY(check_windows());
   mode_ = config_.text("pipeline.ncu.ncu_cli.replay_mode").value_or("auto");
   auto ranges = TRY(ranges_of(config_));

@@ -95,6 +95,8 @@ bool on_command_line(const std::string& where) {
   return where.starts_with("argument");
 }
 
+constexpr std::string_view kCaptureRange = "pipeline.nsys.capture_range";
+
 std::string_view gating_key(const config::Config& config) {
   if (config.flag("pipeline.nsys.enable") || config.set_by_user("pipeline.nsys.enable")) return {};
   for (const config::Choice& choice : config.choices)
@@ -102,8 +104,13 @@ std::string_view gating_key(const config::Config& config) {
   if (config.flag("pipeline.nsys.gating_nvtx")) return "pipeline.nsys.gating_nvtx";
   if (on_command_line(config.where("pipeline.nsys.nvtx_capture")) && !config.list("pipeline.nsys.nvtx_capture").empty())
     return "pipeline.nsys.nvtx_capture";
-  return config.text("pipeline.nsys.capture_range").value_or("none") != "none" ? "pipeline.nsys.capture_range"
-                                                                               : std::string_view{};
+  const bool gated = config.text(kCaptureRange).value_or("none") != "none" && !opens_window_by_calls(config);
+  return gated ? kCaptureRange : std::string_view{};
+}
+
+bool opens_window_by_calls(const config::Config& config) {
+  return config.text(kCaptureRange) == "cudaProfilerApi" && config.flag("pipeline.native.enable") &&
+         !config.flag("pipeline.nsys.enable") && !config.flag("pipeline.ncu.enable");
 }
 
 void warn_of_idle_keys(const config::Config& config) {
@@ -115,6 +122,7 @@ void warn_of_idle_keys(const config::Config& config) {
       // Aliases mean every stage.
       const bool common =
           done.key.find(".nvtx.") != std::string::npos || done.key == "pipeline.ncu.ncu_cli.kernel_name";
+      if (done.key == kCaptureRange && opens_window_by_calls(config)) continue;
       if (common || !done.key.starts_with(section) || done.key == section + "enable" || config.flag(section + "enable"))
         continue;
       idle[stage] += (idle[stage].empty() ? "" : ", ") + done.key;

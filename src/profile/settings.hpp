@@ -24,6 +24,8 @@ namespace rangescope::profile {
 /// The key that asks for a gated recording, which only nsys makes; "" when none does, when nsys is on, or when somebody
 /// decided about nsys (by its key or by a choice of collector).
 [[nodiscard]] std::string_view gating_key(const config::Config& config);
+/// capture_range=cudaProfilerApi without nsys and ncu: those calls of the program open and close a window.
+[[nodiscard]] bool opens_window_by_calls(const config::Config& config);
 /// Says which keys of the command line belong to a tool that is switched off.
 void warn_of_idle_keys(const config::Config& config);
 /// `decode|prefill` is one name to every tool and to us: says how several are written.

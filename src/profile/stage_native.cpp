@@ -24,6 +24,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
+std::string why_unopened(const WindowChoice& windows) {
+  if (windows.stopped) return "no window was opened: rangescope ctl PID start opens one";
+  if (!windows.counted) return "the program ended before its first window began (--after)";
+  if (windows.counted->range.empty())
+    return "the program did not call cudaProfilerStart() or cuProfilerStart() (--capture-range)";
+  return "the program ended before occurrence " + std::to_string(windows.counted->first) + " of range " +
+         base::printable(windows.counted->range) + " (--window)";
+}
+
 /// Why the CPU was not sampled, behind a colon; "" where it was switched off.
 std::string not_sampled(const model::Session& session) {
   for (const model::Loss& loss : session.losses)
@@ -106,13 +115,7 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
   auto ran = runner_->run(shown, folder, {}, false, windows ? started : std::function<void(pid_t)>());
   if (windows) windows->ended();
   unopened_ = windows && windows->count() == 0;
-  if (ran && unopened_)
-    explanations_.push_back({args_.windows.stopped   ? "no window was opened: rangescope ctl PID start opens one"
-                             : args_.windows.counted ? "the program ended before occurrence " +
-                                                           std::to_string(args_.windows.counted->first) + " of range " +
-                                                           base::printable(args_.windows.counted->range) + " (--window)"
-                                                     : "the program ended before its first window began (--after)",
-                             false});
+  if (ran && unopened_) explanations_.push_back({why_unopened(args_.windows), false});
   if (sampling) sampling->stop();
   if (*cpu) (*cpu)->stop();
   if (!ran) return base::fail(std::move(ran));
@@ -145,7 +148,7 @@ base::Result<void> Engine::read_native(const std::string& folder, const fs::path
   if (!look && !whole) worst_ = session.error().code;
   collect::Outcome outcome;
   // A program without ranges is a region itself, unless ranges were asked for.
-  const bool program = seen.results == 0 && native_session_ && ranges_.include.empty() && !counters_ &&
+  const bool program = !unopened_ && seen.results == 0 && native_session_ && ranges_.include.empty() && !counters_ &&
                        (model::holds_anything(*native_session_) || holds_program(*native_session_));
   const bool any = seen.results > 0 || program;
   outcome.result = any ? collect::Result::kOk : collect::Result::kEmpty;

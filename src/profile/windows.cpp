@@ -530,7 +530,7 @@ base::Result<std::unique_ptr<Windows>> Windows::begin(const fs::path& captures, 
     choice.counted->range.copy(state->page.name, sizeof state->page.name - 1);
     state->page.window = 1;
     fs::create_directories(base::in_place(state->folder_of(1)), error);
-    if (state->page.first == 1) state->page.dormant = control::kWaking;
+    if (state->page.first == 1 && !choice.counted->range.empty()) state->page.dormant = control::kWaking;
   }
   if (state->page_file < 0 || ::pwrite(state->page_file, &state->page, sizeof state->page, 0) != control::kBytes)
     return base::fail(base::Code::kIo, "cannot be written: " + reason(), page.string());

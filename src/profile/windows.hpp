@@ -25,7 +25,7 @@ namespace rangescope::profile {
 
 struct WindowChoice {
   struct Counted {
-    std::string range;
+    std::string range;  ///< empty: from cudaProfilerStart() to cudaProfilerStop()
     std::uint32_t first = 0, last = 0;
   };
   /// Freezes the last windows where one held an occurrence longer than `factor` times what the range took before

@@ -26,7 +26,8 @@ struct alignas(kBytes) Page {
   std::uint32_t unused;
   std::int64_t start_ns;  ///< of the window
   /// --window NAME:FIRST-LAST: the process that pushes a range of that name first counts them here, opens the window
-  /// at the push of FIRST, and closes it at that of the one after LAST. `first` 0: nobody does.
+  /// at the push of FIRST, and closes it at that of the one after LAST. `first` 0: nobody does. Without a name it is
+  /// cuProfilerStart that opens it, and cuProfilerStop that closes it: the first of each.
   std::uint32_t first, last;
   std::uint32_t counts;  ///< that process's id
   std::uint32_t pushed;

@@ -189,6 +189,14 @@ CUresult cuMemAllocAsync(CUdeviceptr* memory, size_t bytes, CUstream) {
   return call(CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync, [&](std::uint32_t) { *memory = bytes; });
 }
 
+CUresult cuProfilerStart() {
+  return call(CUPTI_DRIVER_TRACE_CBID_cuProfilerStart, [](std::uint32_t) {});
+}
+
+CUresult cuProfilerStop() {
+  return call(CUPTI_DRIVER_TRACE_CBID_cuProfilerStop, [](std::uint32_t) {});
+}
+
 CUresult cuKernelSetAttribute(CUfunction_attribute, int, CUkernel, CUdevice) {
   return call(CUPTI_DRIVER_TRACE_CBID_cuKernelSetAttribute, [](std::uint32_t) {});
 }

@@ -448,6 +448,8 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain, uint32_t cbid, const char
       {CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2, "cuMemAlloc_v2"},
       {CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync, "cuMemAllocAsync"},
       {CUPTI_DRIVER_TRACE_CBID_cuKernelSetAttribute, "cuKernelSetAttribute"},
+      {CUPTI_DRIVER_TRACE_CBID_cuProfilerStart, "cuProfilerStart"},
+      {CUPTI_DRIVER_TRACE_CBID_cuProfilerStop, "cuProfilerStop"},
       {CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize, "cuCtxSynchronize"}};
   const auto at = kNames.find(cbid);
   if (at == kNames.end()) return CUPTI_ERROR_INVALID_PARAMETER;

@@ -1,6 +1,7 @@
 // What the stand-in driver is driven with: every kind of GPU work that the collector records, inside ranges. One word
 // of argument chooses; each scene's truth stands in the test.
 #include <cuda.h>
+#include <cudaProfiler.h>
 #include <fcntl.h>
 #include <nvtx3/nvToolsExt.h>
 #include <signal.h>
@@ -247,6 +248,17 @@ int main(int argc, char** argv) {
   if (scene == "steps") nvtxRangePushA("main");
   if (argc > 2) counted(scene, std::atoi(argv[2]));
   if (scene == "steps") nvtxRangePop();
+  if (scene == "profiled") {  // thirty steps, of which the program asks for ten, twice
+    for (int step = 0; step < 30; ++step) {
+      if (step == 10 || step == 12) cuProfilerStart();
+      if (step == 20 || step == 25) cuProfilerStop();
+      nvtxRangePushA("step");
+      launch(kGemm, 100000, nullptr, 1000);
+      cuCtxSynchronize();
+      nvtxRangePop();
+      usleep(2000);
+    }
+  }
   if (scene == "sampled" || scene == "watched") {
     for (int step = 0; step < (scene == "sampled" ? 40 : 300); ++step) {
       nvtxRangePushA("step");

@@ -297,6 +297,19 @@ class Windows(unittest.TestCase):
             self.assertLess(step["occurrences"], 9000)
         self.assertGreater(self.regions(both)[("step",)]["gpu"]["kernels"], 1.2 * self.regions(second)[("step",)]["gpu"]["kernels"])
 
+    @unittest.skipUnless(sys.argv[3:], "built without CUPTI's headers")
+    def test_the_program_says_where_by_cuprofilerstart(self):
+        """Thirty steps; started before 10 and again before 12, stopped before 20 and again before 25."""
+        self.env["RANGESCOPE_CUPTI"] = sys.argv[3]
+        self.tool("profile", "--capture-range", "cudaProfilerApi", "--", sys.argv[4], "profiled")
+        report = self.report()
+        step = self.regions(report)[("step",)]
+        self.assertEqual((step["occurrences"], step["gpu"]["kernels"], step["gpu"]["partial"]), (10, 10, False))
+        self.assertEqual(len(report["run"]["windows"]), 1)
+        shutil.rmtree(f"{self.folder}/rangescope-runs")
+        uncalled = self.tool("profile", "--capture-range", "cudaProfilerApi", "--", sys.argv[4], "steps", "10", code=80)
+        self.assertIn("did not call cudaProfilerStart()", uncalled.stderr)
+
     def test_windows_of_an_h200(self):
         """tests/gpu/windows_program.py: each decode replays a graph of 32 kernels and launches one; four windows."""
         report = json.loads(self.tool("report", f"{SOURCE}/tests/golden/native-gpu/windows", "-f", "json").stdout)

@@ -57,9 +57,9 @@ struct Tracer {
   bool own_clock = false;
   bool by_callback = false;
   std::atomic<bool> hardware_times{false};
-  bool calls_pause = false;  // launch calls are turned off with the rest
-  bool follows = false;      // windows that others open and close
-  bool awake = true;         // one is open
+  bool calls_pause = false;       // launch calls are turned off with the rest
+  bool follows = false;           // windows that others open and close
+  std::atomic<bool> awake{true};  // one is open
   std::uint32_t turns = 0, turns_a_flush = 1;
   CUpti_CallbackId calls[256] = {};
   std::size_t call_count = 0;
@@ -225,7 +225,23 @@ void on_resource(Tracer& t, CUpti_CallbackId id, const void* data) {
   }
 }
 
+bool opens_window(CUpti_CallbackId id) {
+  return id == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart || id == CUPTI_DRIVER_TRACE_CBID_cuProfilerStop;
+}
+
+// What is launched behind the call is in the window: the call waits until kernels are recorded, by the flusher's next
+// turn.
+void on_profiler_call(Tracer& t, CUpti_CallbackId id, bool enters) {
+  constexpr int kMost_ms = 100;
+  if (!control::by_calls()) return;
+  if (enters && id == CUPTI_DRIVER_TRACE_CBID_cuProfilerStop) return control::stops();
+  if (enters || id != CUPTI_DRIVER_TRACE_CBID_cuProfilerStart || !control::is_called()) return;
+  for (int i = 0; i < kMost_ms && !t.awake; ++i) usleep(1000);
+  control::starts();
+}
+
 void on_driver_call(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& call) {
+  if (t.follows && opens_window(id)) return on_profiler_call(t, id, call.callbackSite == CUPTI_API_ENTER);
   counters_saw_call(id, call);
   if (!t.by_callback) {
     return;
@@ -472,6 +488,9 @@ bool enable(Tracer& t) {
     accept(t, api.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE), "graph launches as a whole");
   }
   note_launch_calls(t);
+  if (t.follows && control::by_calls())
+    for (const auto id : {CUPTI_DRIVER_TRACE_CBID_cuProfilerStart, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop})
+      accept(t, api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, id), "cuProfilerStart");
   const char* no_times = no_hardware_times(api);
   note_times(t, no_times != nullptr ? no_times : "software: the driver was initialised before");
   if (no_times == nullptr)

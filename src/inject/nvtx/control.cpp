@@ -30,24 +30,52 @@ bool join(const char* folder) {
   return good;
 }
 
-void count(const Name& name) {
-  if (name.bytes >= sizeof page.name || memcmp(name.text, page.name, name.bytes) != 0 || page.name[name.bytes] != '\0')
-    return;
+namespace {
+
+// The first process that has something to count is the one that counts.
+bool counting() {
   const auto own = static_cast<std::uint32_t>(getpid());
   std::uint32_t none = 0;
-  if (!__atomic_compare_exchange_n(&page.counts, &none, own, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) && none != own)
+  return __atomic_compare_exchange_n(&page.counts, &none, own, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+         none == own;
+}
+
+void wake() {
+  __atomic_store_n(&page.dormant, wire::control::kWaking, __ATOMIC_RELAXED);
+}
+
+}  // namespace
+
+void count(const Name& name) {
+  if (name.bytes == 0 || name.bytes >= sizeof page.name || memcmp(name.text, page.name, name.bytes) != 0 ||
+      page.name[name.bytes] != '\0' || !counting())
     return;
   const std::uint32_t number = __atomic_add_fetch(&page.pushed, 1, __ATOMIC_RELAXED);
   if (number + 1 == page.first) {
-    __atomic_store_n(&page.dormant, wire::control::kWaking, __ATOMIC_RELAXED);
+    wake();
   } else if (number == page.first) {
-    page.start_ns = now_ns();
-    __atomic_store_n(&page.dormant, 0, __ATOMIC_RELEASE);
+    starts();
   } else if (number == page.last + 1) {
-    page.end_ns = now_ns();
-    __atomic_store_n(&page.dormant, wire::control::kDormant, __ATOMIC_RELEASE);
-    __atomic_store_n(&page.first, 0, __ATOMIC_RELAXED);
+    stops();
   }
+}
+
+bool is_called() {
+  if (!counting() || __atomic_add_fetch(&page.pushed, 1, __ATOMIC_RELAXED) != 1) return false;
+  wake();
+  return true;
+}
+
+void starts() {
+  page.start_ns = now_ns();
+  __atomic_store_n(&page.dormant, 0, __ATOMIC_RELEASE);
+}
+
+void stops() {
+  if (page.start_ns == 0 || !counting()) return;
+  page.end_ns = now_ns();
+  __atomic_store_n(&page.dormant, wire::control::kDormant, __ATOMIC_RELEASE);
+  __atomic_store_n(&page.first, 0, __ATOMIC_RELAXED);
 }
 
 bool holds(const void* address) {

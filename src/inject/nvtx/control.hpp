@@ -33,6 +33,16 @@ extern wire::control::Page page;  ///< zeros: all is recorded
 /// A range of that name is pushed: opens or closes the window, where it is its turn.
 void count(const Name& name);
 
+/// cuProfilerStart and cuProfilerStop open and close the window.
+[[nodiscard]] inline bool by_calls() {
+  return counts() && page.name[0] == '\0';
+}
+/// The program calls cuProfilerStart. True for the first one: the window is to open, by starts() once all is awake.
+[[nodiscard]] bool is_called();
+void starts();
+/// It calls cuProfilerStop: the window closes.
+void stops();
+
 /// Puts the page of `folder` in the place of ours. False where there is one that cannot be used.
 [[nodiscard]] bool join(const char* folder);
 /// Whether `address` is in the page. Async-signal-safe.
