@@ -148,7 +148,7 @@ int populate(void* at, std::size_t bytes) {
   return madvise(at, bytes, kMadvPopulateWrite);
 }
 
-// Whether what is mapped at `at` can be mapped once more, as map_more() does. qemu-user (7.2) knows no size of 0: ENOMEM.
+// Whether what is mapped at `at` can be mapped once more, as map_more() does. qemu-user (7.2) knows no size of 0.
 bool maps_again(void* at) {
   void* const again = mremap(at, 0, native::kPage, MREMAP_MAYMOVE);
   return again != MAP_FAILED && munmap(again, native::kPage) == 0;
