@@ -1,10 +1,11 @@
-// Totals by name, from inputs that have no timeline: what `nsys stats` printed.
+// Totals by name, from inputs that have no timeline: what `nsys stats`, key_averages() or rocprof printed.
 //
 // Nothing here says when something ran or what lay inside what; analyze makes flat regions of it and leaves the rest
 // out.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -24,7 +25,7 @@ struct RangeSummary {
   StringId domain = 0;  ///< "" is the default domain
   StringId name = 0;
   RangeKind kind = RangeKind::kPushPop;
-  std::int64_t occurrences = 0;
+  std::int64_t occurrences = 0;    ///< -1 where unknown
   std::optional<double> total_ns;  ///< absent where only the projection onto the GPU is known
   SummarySpread per_occurrence_ns;
   std::optional<double> gpu_span_ns;  ///< sum of projections: first start to last end on the GPU
@@ -51,14 +52,26 @@ struct CopySummary {
   bool memset = false;
   std::int64_t calls = 0;
   double total_ns = 0;
-  double bytes = 0;
+  double bytes = 0;  ///< NaN where unknown
+};
+
+/// All calls of one operator or function of the GPU's API.
+struct OperatorSummary {
+  StringId name = 0;
+  StringId shapes = 0;  ///< of its inputs
+  std::int64_t calls = 0;
+  std::optional<double> cpu_ns, exclusive_cpu_ns;  ///< absent where they were not printed
+  std::optional<double> gpu_ns, exclusive_gpu_ns;
 };
 
 struct Summary {
   std::vector<RangeSummary> ranges;
   std::vector<KernelSummary> kernels;
   std::vector<CopySummary> copies;
-  [[nodiscard]] bool empty() const { return ranges.empty() && kernels.empty() && copies.empty(); }
+  std::vector<OperatorSummary> operators;
+  std::map<StringId, std::vector<StringId>> paths;  ///< of ranges inside others: the names from the outermost one
+  bool cut = false;  ///< rows of kernels are missing: what is listed does not add up to the run
+  [[nodiscard]] bool empty() const { return ranges.empty() && kernels.empty() && copies.empty() && operators.empty(); }
 };
 
 }  // namespace rangescope::model

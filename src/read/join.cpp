@@ -246,6 +246,16 @@ class Appender {
       to_.summary.kernels.push_back(row);
     }
     move(summary.copies, to_.summary.copies);
+    for (model::OperatorSummary row : summary.operators) {
+      row.name = text(row.name);
+      row.shapes = text(row.shapes);
+      to_.summary.operators.push_back(row);
+    }
+    for (auto& [name, path] : summary.paths) {
+      for (model::StringId& each : path) each = text(each);
+      to_.summary.paths.emplace(text(name), std::move(path));
+    }
+    to_.summary.cut |= summary.cut;
   }
 
   void cpu() {

@@ -4,6 +4,7 @@
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
+#include "read/averages/reader.hpp"
 #include "read/kineto/reader.hpp"
 #include "read/native/reader.hpp"
 #include "read/ncu/csv/reader.hpp"
@@ -12,6 +13,9 @@
 #include "read/nsys/rep/reader.hpp"
 #include "read/nsys/sqlite/reader.hpp"
 #include "read/printed.hpp"
+#include "read/proton/reader.hpp"
+#include "read/rocm/reader.hpp"
+#include "read/xla/reader.hpp"
 
 namespace rangescope::read {
 namespace {
@@ -28,7 +32,9 @@ using namespace std::string_view_literals;
 constexpr std::string_view kExport = "Export it as SQLite: nsys export --type sqlite FILE";
 constexpr std::string_view kNvprof = "Record the program with rangescope profile -- COMMAND, or with nsys profile";
 constexpr std::string_view kAmd =
-    "Of a PyTorch program, give the trace that torch.profiler exports: it is read, of AMD's GPUs too.";
+    "Record with rocprofv3 --runtime-trace --output-format rocpd, and give its database (*_results.db).";
+constexpr std::string_view kPerfetto =
+    "Give the run directory or the recording that it was made from; of rocprofv3, record with --output-format rocpd.";
 constexpr Lookalike kLookalikes[] = {
     {"\xff\xfe"sv, "this is text in UTF-16", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW"},
     {"\xfe\xff"sv, "this is text in UTF-16", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW"},
@@ -43,7 +49,6 @@ constexpr Lookalike kLookalikes[] = {
     {"NVR\0"sv, "this begins like a report of Nsight Compute, but no file header of one follows",
      "Check that the file was copied whole."},
     {"\"Kind\",\"Agent_Id\""sv, "this is a table of AMD's rocprofv3, which is not read", kAmd},
-    {"\"Name\",\"Calls\",\"TotalDurationNs\""sv, "this is a table of AMD's rocprof, which is not read", kAmd},
     {"Index,KernelName,gpu-id"sv, "this is a table of AMD's rocprof, which is not read", kAmd},
     {"\"Kernel Name\","sv, "this is the source page of ncu as CSV, which has no results by range",
      "Give the report itself (.ncu-rep), or the page raw or details."},
@@ -70,8 +75,6 @@ constexpr Lookalike kJson[] = {
     {"\"op_schema\"", "this is an execution trace of PyTorch, which has no times",
      "Give the profiler's trace: torch.profiler.profile(...).export_chrome_trace(FILE)"},
     {"\"rocprofiler-sdk-tool\"", "this is JSON of AMD's rocprofv3, which is not read", kAmd},
-    {"\"frame\": {", "this is a profile of Triton's Proton (hatchet), which has no times of single calls",
-     "Record the program with rangescope profile -- COMMAND: kernels of Triton are read as all others."},
     {"\"rangescope.", "this is JSON that rangescope wrote",
      "Give the run directory or the file that it was made from."},
     {"{\"data\":[", "this is JSON of nsys export", kExport},
@@ -82,17 +85,14 @@ constexpr Lookalike kJson[] = {
 /// SQLite databases of other tools, by a word of the schema in the first pages.
 constexpr Lookalike kDatabases[] = {
     {"StringTable", "this is a database of nvprof, which is not read", kNvprof},
-    {"rocpd_", "this is a database of AMD's rocprof (rocpd), which is not read", kAmd},
 };
 
 /// Binary formats without a head of their own, by what their tools call the files.
 constexpr Lookalike kEndings[] = {
-    {".xplane.pb", "this is a profile of XLA (TensorFlow, JAX), which is not read",
-     "Record the program with rangescope profile -- COMMAND."},
-    {".pftrace", "this is a trace of Perfetto, which rangescope writes and does not read",
-     "Give the run directory or the recording that it was made from."},
-    {".perfetto-trace", "this is a trace of Perfetto, which rangescope writes and does not read",
-     "Give the run directory or the recording that it was made from."},
+    {".xplane.pb", "this is called like a profile of XLA (TensorFlow, JAX), but does not begin like one",
+     "Check that the file was copied whole."},
+    {".pftrace", "this is a trace of Perfetto, which rangescope writes and does not read", kPerfetto},
+    {".perfetto-trace", "this is a trace of Perfetto, which rangescope writes and does not read", kPerfetto},
 };
 
 /// True when ncu printed text for people: "[4700] zoo@127.0.0.1" and indented kernels below, or how it got on.
@@ -162,6 +162,10 @@ base::Error not_understood(std::string_view head, const std::filesystem::path& p
       error.hint = known.hint;
     }
   }
+  if (head.starts_with('\x80') && head.find("segments") != std::string_view::npos) {
+    error.what = "this is a snapshot of GPU memory of PyTorch (pickle), which has no times of kernels";
+    error.hint = "Look at it at https://pytorch.org/memory_viz; for times, record with rangescope profile -- COMMAND.";
+  }
   if (is_nsys_text(head)) {
     error.what = "this may be a table of nsys stats, but its columns are not separated by commas";
     error.hint = "Print it with: nsys stats --format csv";
@@ -191,7 +195,11 @@ std::span<const std::unique_ptr<Reader>> readers() {
     list.push_back(std::make_unique<nsys_csv::NsysCsvReader>());
     list.push_back(std::make_unique<ncu_report::NcuReportReader>());
     list.push_back(std::make_unique<ncu_csv::NcuCsvReader>());
+    list.push_back(std::make_unique<rocm::RocmReader>());
     list.push_back(std::make_unique<kineto::KinetoReader>());
+    list.push_back(std::make_unique<averages::AveragesReader>());
+    list.push_back(std::make_unique<proton::ProtonReader>());
+    list.push_back(std::make_unique<xla::XlaReader>());
     return list;
   }();
   return all;

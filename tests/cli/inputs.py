@@ -590,5 +590,47 @@ class Hostile(Files):
             self.report(shutil.copy(source, self.path(name)))
 
 
+class OtherProfilers(Files):
+    """What else people have: each file through the command, with the numbers that its own tool gives."""
+
+    def test_the_profiler_before_kineto(self):
+        trace = os.path.join(GOLDEN, "kineto", "legacy.json")  # PyTorch 1.13, use_kineto=False
+        with open(os.path.join(GOLDEN, "kineto", "legacy_averages.json"), encoding="utf-8") as file:
+            rows = json.load(file)
+        found = {row["name"]: (row["calls"], row["cpu_ns"] / 1e3, row["exclusive_cpu_ns"] / 1e3) for row in self.report(trace)["operators"]}
+        self.assertEqual(set(found), {name for name, *_ in rows})
+        for name, calls, cpu, own in rows:
+            self.assertEqual(found[name][:2], (calls, cpu), name)
+            self.assertAlmostEqual(found[name][2], own, delta=2, msg=name)  # whole microseconds: what has no length lies inside or beside
+
+    def test_printed_averages_are_those_of_the_trace(self):
+        printed = self.report(os.path.join(GOLDEN, "averages", "legacy.txt"))
+        with open(os.path.join(GOLDEN, "kineto", "legacy_averages.json"), encoding="utf-8") as file:
+            rows = {name if len(name) < 52 else name[:52] + "...": (calls, cpu, own) for name, calls, cpu, own in json.load(file)}
+        found = {row["name"]: (row["calls"], row["cpu_ns"] / 1e3, row["exclusive_cpu_ns"] / 1e3) for row in printed["operators"]}
+        self.assertEqual(set(found), set(rows))
+        for name, (calls, cpu, own) in rows.items():
+            self.assertEqual(found[name][0], calls)
+            self.assertAlmostEqual(found[name][1], cpu, delta=0.5 + cpu / 1000)  # three digits behind the point of a millisecond
+            self.assertAlmostEqual(found[name][2], own, delta=0.5 + own / 1000)
+        self.assertIsNone(printed["operators"][0]["gpu_ns"])
+
+    def test_each_has_its_kernels(self):
+        corpus = os.path.join(GOLDEN, "..", "fuzz", "corpus", "others")
+        for path, region, kernel, total in (
+                ("averages.txt", None, "sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize64x64...", 900_000),
+                ("nested.hatchet", "layer", "matmul_kernel", 12_000), ("results.json", "step", "vector_add(float*, int)", 400_000),
+                ("results.stats.csv", None, "void gemm<float, 4>(float const*, float*)", 423_139_695),
+                ("rocpd.db", "step", "vector_add(float*, int)", 400_000), ("rpd.db", "step", "vector_add(float*, int)", 400_000),
+                ("rocprof.db", "step", "vector_add(float*, int)", 400_000), ("step.xplane.pb", "train.py:12 step", "loop_fusion", 5_000)):
+            found = self.report(os.path.join(corpus, path))
+            self.assertEqual({row["name"]: row["total_ns"] for row in found["kernels"]}[kernel], total, path)
+            names = [each["path"][-1] for each in found["regions"]]
+            self.assertEqual(region in names, region is not None, (path, names))
+            if region:
+                work = next(each for each in found["regions"] if each["path"][-1] == region)["gpu"]
+                self.assertGreater(work["kernel_ns"], 0, path)
+
+
 if __name__ == "__main__":
     cases.main()

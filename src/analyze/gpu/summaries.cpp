@@ -1,8 +1,10 @@
 #include "analyze/gpu/summaries.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
+
 #include "analyze/tree/groups.hpp"
 
 namespace rangescope::analyze {
@@ -64,6 +66,27 @@ void add_kernels(const model::Session& session, const std::vector<const model::K
   if (out.size() > top) out.resize(top);
 }
 
+/// Operators by name, and by name and shapes where those were printed; the longest first.
+void add_totals(const model::Session& session, bool shapes, std::vector<model::OperatorRow>& out) {
+  std::map<std::pair<model::StringId, model::StringId>, model::OperatorRow> rows;
+  for (const model::OperatorSummary& from : session.summary.operators) {
+    model::OperatorRow& row = rows[{from.name, shapes ? from.shapes : 0}];
+    row.name = session.strings.view(from.name);
+    if (shapes) row.shapes = session.strings.view(from.shapes);
+    row.calls += from.calls;
+    row.cpu_ns += from.cpu_ns.value_or(kUnknown);
+    row.exclusive_cpu_ns += from.exclusive_cpu_ns.value_or(kUnknown);
+    row.gpu_ns += from.gpu_ns.value_or(kUnknown);
+    row.exclusive_gpu_ns += from.exclusive_gpu_ns.value_or(kUnknown);
+  }
+  for (auto& [key, row] : rows) out.push_back(std::move(row));
+  const auto weight = [](const model::OperatorRow& row) {
+    const auto known = [](double ns) { return std::isnan(ns) ? 0 : ns; };
+    return std::pair(known(row.exclusive_gpu_ns), known(row.exclusive_cpu_ns));
+  };
+  std::stable_sort(out.begin(), out.end(), [&](const auto& a, const auto& b) { return weight(a) > weight(b); });
+}
+
 struct Key {
   model::StringId domain, name;
   model::RangeKind kind;
@@ -107,12 +130,25 @@ base::Result<void> add_summaries(const model::Session& session, const Options& o
       kernels[key].push_back(&kernel);
     }
   }
+  std::map<std::pair<Key, std::vector<std::string>>, std::uint32_t> placed;  // of domain and kind alone, and path
   for (const Key& key : order) {
-    const std::string_view domain = session.strings.view(key.domain), name = session.strings.view(key.name);
-    if (const std::string_view path[] = {name}; !options.ranges.chooses(domain, path, key.kind)) continue;
+    const std::string_view domain = session.strings.view(key.domain);
+    std::vector<std::string_view> path{session.strings.view(key.name)};
+    if (const auto nested = summary.paths.find(key.name); nested != summary.paths.end()) {
+      path.clear();
+      for (const model::StringId each : nested->second) path.push_back(session.strings.view(each));
+    }
+    if (!options.ranges.chooses(domain, path, key.kind)) continue;
     model::Region region;
     region.id = static_cast<std::uint32_t>(report.regions.size());
-    region.path = {std::string(name)};
+    region.path.assign(path.begin(), path.end());
+    const Key stack{key.domain, 0, key.kind};
+    placed.emplace(std::pair(stack, region.path), region.id);
+    const auto around = placed.find({stack, {region.path.begin(), region.path.end() - 1}});
+    if (around != placed.end()) {
+      region.parent = around->second;
+      region.depth = report.regions[region.parent].depth + 1;
+    }
     region.domain = domain;
     region.kind = key.kind;
     region.unclosed = region.threads = region.processes = kUnknownCount;
@@ -144,6 +180,10 @@ base::Result<void> add_summaries(const model::Session& session, const Options& o
   if (!of_run.empty()) {
     report.total = unknown_work();
     add_kernels(session, of_run, std::numeric_limits<std::size_t>::max(), *report.total, report.kernels);
+    if (summary.cut) {
+      report.total = unknown_work();
+      for (model::KernelRow& row : report.kernels) row.share = kUnknown;
+    }
   }
   if (!outside.empty()) {
     report.unattributed = unknown_work();
@@ -158,13 +198,19 @@ base::Result<void> add_summaries(const model::Session& session, const Options& o
       if (copy.memset) continue;
       report.total->copy_ns += copy.total_ns;
       report.total->copy_bytes += copy.bytes;
+      if (std::isnan(copy.bytes)) continue;  // a row of a kind has bytes
       report.total->copies_by_kind.push_back({copy.kind, copy.calls, copy.bytes, copy.total_ns});
     }
   }
-  report.notes.push_back(
-      "Regions are totals by name, from tables without a timeline: no nesting, no exclusive times. Ranges of one name "
-      "inside "
-      "each other count their kernels twice.");
+  add_totals(session, false, report.operators);
+  if (std::any_of(summary.operators.begin(), summary.operators.end(), [](const auto& row) { return row.shapes != 0; }))
+    add_totals(session, true, report.operators_by_shape);
+  if (!summary.paths.empty())
+    report.notes.emplace_back("Regions are totals by path, from a profile without a timeline: no exclusive times.");
+  else if (summary.operators.empty())
+    report.notes.emplace_back(
+        "Regions are totals by name, from tables without a timeline: no nesting, no exclusive times. Ranges of one "
+        "name inside each other count their kernels twice.");
   return {};
 }
 

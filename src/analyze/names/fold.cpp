@@ -121,7 +121,7 @@ void both(std::optional<Value>& to, const std::optional<Value>& from, How how) {
 
 /// Totals of one name, put together; what cannot be known of the sum (its median) is absent.
 void add(model::RangeSummary& to, const model::RangeSummary& from) {
-  to.occurrences += from.occurrences;
+  to.occurrences = to.occurrences < 0 || from.occurrences < 0 ? -1 : to.occurrences + from.occurrences;
   both(to.total_ns, from.total_ns, std::plus<>());
   both(to.gpu_span_ns, from.gpu_span_ns, std::plus<>());
   both(to.gpu_operations, from.gpu_operations, std::plus<>());
@@ -172,6 +172,12 @@ void fold_summary(model::Summary& summary, Fold fold) {
     row.range = fold(row.range);
     row.occurrences = folded[{{row.domain, row.range, row.kind}, {row.pid, row.tid}}];
   }
+  std::map<StringId, std::vector<StringId>> paths;
+  for (auto& [name, path] : summary.paths) {
+    for (StringId& each : path) each = fold(each);
+    paths.emplace(fold(name), std::move(path));
+  }
+  summary.paths = std::move(paths);
 }
 
 }  // namespace

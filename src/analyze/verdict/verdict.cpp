@@ -26,6 +26,20 @@ constexpr auto kRules = std::to_array<Rule>({
     find_profiler,      find_cuda_calls, find_start_up,        find_idle_gpu,
 });
 
+/// "CUDA" or "HIP" where every operator is a call of it; else "".
+std::string_view api_of(const model::Report& report) {
+  constexpr std::pair<std::string_view, std::string_view> kApis[] = {
+      {"cu", "CUDA"}, {"hip", "HIP"}, {"__hip", "HIP"}, {"hsa_", "HSA"}};
+  std::string_view api;
+  for (const model::OperatorRow& row : report.operators) {
+    const auto known = std::find_if(std::begin(kApis), std::end(kApis),
+                                    [&](const auto& each) { return row.name.starts_with(each.first); });
+    if (known == std::end(kApis) || (!api.empty() && api != known->second)) return {};
+    api = known->second;
+  }
+  return api;
+}
+
 /// Where nothing stands out that is the answer, and how the time was spent goes with it.
 std::optional<model::Verdict> overview(const Case& known) {
   const model::Report& report = known.report();
@@ -68,12 +82,26 @@ std::optional<model::Verdict> overview(const Case& known) {
     std::int64_t calls = 0;
     for (const model::OperatorRow& row : report.operators) calls += row.calls;
     const model::OperatorRow& most = report.operators.front();
-    verdict.text = fmt::format("{} and nothing else; most time in {} ({})",
-                               base::counted(static_cast<std::uint64_t>(calls), "CUDA call"),
-                               base::printable(most.name), base::format_ns(most.cpu_ns));
+    const auto made = static_cast<std::uint64_t>(calls);
+    const std::string name = base::printable(most.name);
+    if (const std::string_view api = api_of(report); !api.empty())
+      verdict.text = fmt::format("{} and nothing else; most time in {} ({})",
+                                 base::counted(made, std::string(api) + " call"), name, base::format_ns(most.cpu_ns));
+    else if (most.exclusive_gpu_ns > 0)
+      verdict.text =
+          fmt::format("{} of {}; most GPU time in {} ({})", base::counted(made, "call"),
+                      base::counted(report.operators.size(), "operator"), name, base::format_ns(most.exclusive_gpu_ns));
+    else
+      verdict.text =
+          fmt::format("{} of {}; most self time in {} ({})", base::counted(made, "call"),
+                      base::counted(report.operators.size(), "operator"), name, base::format_ns(most.exclusive_cpu_ns));
     return verdict;
   }
   if (parts.empty()) return std::nullopt;
+  if (parts.size() == 1 && report.total && report.total->copies > 0 && report.total->copy_ns > 0) {
+    verdict.text = parts.front() + " of " + base::format_ns(report.total->copy_ns) + " and nothing else";
+    return verdict;
+  }
   verdict.text = "no times to judge: " + base::join(parts, ", ");
   return verdict;
 }

@@ -658,4 +658,29 @@ base::Result<model::Session> build(Splitter splitter, const std::string& name) {
   return session;
 }
 
+struct Events::Held {
+  Builder builder;
+};
+
+Events::Events() : held_(std::make_unique<Held>()) {}
+Events::~Events() = default;
+
+void Events::add(const Event& event) {
+  held_->builder.add(event);
+}
+
+void Events::bad() {
+  held_->builder.bad();
+}
+
+std::uint64_t Events::known() const {
+  return held_->builder.known();
+}
+
+model::Session Events::finish() {
+  model::Session session = held_->builder.finish();
+  for (model::Process& process : session.processes) process.operators = false;
+  return session;
+}
+
 }  // namespace rangescope::read::kineto

@@ -161,7 +161,7 @@ bool EventParser::parse(std::string_view text, Event& event) {
     } else if (key == "dur") {
       event.length_ns = microseconds(digits(value), event.fraction);
     } else if (key == "pid") {
-      event.legacy_cpu = digits(value) == "CPU functions";
+      event.legacy_cpu = digits(value) == "CPU functions" || digits(value) == "CPU Functions";  // Python's, C++'s
       event.legacy_gpu = digits(value) == "CUDA functions";
       if (event.legacy_cpu || event.legacy_gpu)
         event.pid = 0;

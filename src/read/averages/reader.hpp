@@ -1,0 +1,28 @@
+// Reader of what PyTorch's `key_averages().table()` prints, as people paste it (docs/formats/key-averages.md):
+//
+//   ---------  ------------  ------------  ------------  ------------  ------------
+//        Name    Self CPU %      Self CPU     CPU total     Self CUDA    # of Calls
+//   ---------  ------------  ------------  ------------  ------------  ------------
+//    aten::mm        45.58%     572.000us     576.000us     319.000us             1
+//   ---------  ------------  ------------  ------------  ------------  ------------
+//   Self CPU time total: 1.255ms
+//
+// Other text may stand around it. Of several tables the first one is read: people print one recording sorted twice.
+#pragma once
+
+#include "read/reader.hpp"
+
+namespace rangescope::read::averages {
+
+class AveragesReader : public Reader {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "key-averages"; }
+  [[nodiscard]] bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) const override;
+  [[nodiscard]] base::Result<model::Session> read(const std::filesystem::path& path,
+                                                  const Options& options) const override;
+};
+
+/// kBadData where no table with calls and times stands in it.
+[[nodiscard]] base::Result<model::Session> read_text(std::string_view text, const std::string& name);
+
+}  // namespace rangescope::read::averages

@@ -1,0 +1,208 @@
+// rocprof's results.json, for chrome://tracing. Lanes are processes of the trace, told by their names; what a call
+// caused is told by arrows: "s" lies inside the call, "t" is the begin of the work.
+//
+//   { "traceEvents":[{}
+//   ,{"args":{"name":"CPU HIP API"},"ph":"M","pid":2,"name":"process_name","sort_index":0}
+//   ,{"ph":"X","name":"hipMemcpy","pid":"2","tid":"19147","ts":"62210881","dur":"338945",
+//     "args":{"BeginNs":"622108814230486","EndNs":"622109153176175","pid":"19147","args":"( sizeBytes(128))"}}
+//   ,{"ph":"X","name":"CopyHostToDevice","pid":"1","tid":"0","ts":"62210904","dur":"92",
+//     "args":{"BeginNs":"622109046136251","EndNs":"622109138348698","dev-id":"4","queue-id":"0","pid":"19147"}}
+//   ,{"ts":62210898,"ph":"s","cat":"DataFlow","id":0,"pid":2,"tid":19147,"name":"dep"}
+//   ,{"ts":62210904,"ph":"t","cat":"DataFlow","id":0,"pid":1,"tid":0,"name":"dep"}
+//
+// `ts` may count from another begin than BeginNs, which is exact; older versions have the real process in "proc-id",
+// and none for calls and ranges.
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/text.hpp"
+#include "read/kineto/build.hpp"
+#include "read/kineto/splitter.hpp"
+#include "read/rocm/events.hpp"
+#include "read/rocm/reader.hpp"
+
+namespace rangescope::read::rocm {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Lane {
+  std::string_view name, category;
+};
+constexpr Lane kLanes[] = {{"Markers and Ranges", "user_annotation"},
+                           {"CPU HIP API", "hip_runtime"},
+                           {"COPY", "gpu_memcpy"},
+                           {"GPU", "kernel"}};
+
+const Json* member(const Json& of, const char* key) {
+  const auto found = of.find(key);
+  return found == of.end() ? nullptr : &*found;
+}
+
+std::string text(const Json& of, const char* key) {
+  const Json* value = of.is_object() ? member(of, key) : nullptr;
+  if (value == nullptr) return {};
+  return value->is_string() ? value->get<std::string>() : value->is_number() ? value->dump() : std::string();
+}
+
+/// Numbers stand in strings, but not in arrows.
+std::optional<std::int64_t> number(const Json& of, const char* key) {
+  const auto value = base::to_int(text(of, key));
+  return value && *value >= 0 && *value < (std::int64_t{1} << 62) ? value : std::nullopt;
+}
+
+std::optional<std::uint32_t> small(const Json& of, const char* key) {
+  const auto value = number(of, key);
+  return value ? std::optional(static_cast<std::uint32_t>(*value)) : std::nullopt;
+}
+
+struct Held {
+  std::string name, arguments;
+  std::string category;
+  std::int64_t lane = 0, thread = 0, ts = 0, ts_end = 0, start = 0, end = 0;
+  std::optional<std::uint32_t> pid, device, stream, correlation;
+};
+
+class TraceReader {
+ public:
+  void take(std::string_view json) {
+    const Json event = Json::parse(json, nullptr, false);
+    if (!event.is_object()) return builder_.bad();
+    const std::string phase = text(event, "ph");
+    const Json* arguments = member(event, "args");
+    static const Json kNothing = Json::object();
+    const Json& args = arguments != nullptr && arguments->is_object() ? *arguments : kNothing;
+    if (phase == "M") {
+      if (text(event, "name") == "process_name") lanes_[number(event, "pid").value_or(-1)] = text(args, "name");
+    } else if (phase == "X") {
+      complete(event, args);
+    } else if (phase == "s" || phase == "t") {
+      const auto id = number(event, "id"), thread = number(event, "tid"), ts = number(event, "ts");
+      const auto lane = number(event, "pid");
+      if (id && thread && ts && lane) arrows_.push_back({*id, *lane, *thread, *ts, phase == "s"});
+    }
+  }
+
+  model::Session finish() {
+    link();
+    std::optional<std::uint32_t> only;
+    for (const Held& held : held_)
+      if (!only) only = held.pid;
+    for (const Held& held : held_) {
+      kineto::Event event;
+      event.phase = 'X';
+      event.category = held.category;
+      event.name = held.name;
+      event.start_ns = held.start;
+      event.length_ns = held.end - held.start;
+      event.fraction = true;
+      event.pid = held.pid.value_or(only.value_or(0));
+      event.tid = static_cast<std::uint32_t>(held.thread);
+      event.device = held.device;
+      event.stream = held.stream;
+      event.correlation = held.correlation;
+      if (held.category == "kernel") event.name = kernel_name(held.name);
+      if (held.category == "gpu_memcpy") {
+        event.name = copy_name(held.name);
+        if (is_fill(held.name)) event.category = "gpu_memset";
+        if (const auto bytes = copied_bytes(held.arguments); bytes > 0) event.bytes = bytes;
+      }
+      builder_.add(event);
+    }
+    return builder_.finish();
+  }
+
+  [[nodiscard]] bool empty() const { return held_.empty(); }
+
+ private:
+  struct Arrow {
+    std::int64_t id, lane, thread, ts;
+    bool from_call;
+  };
+
+  void complete(const Json& event, const Json& args) {
+    Held held;
+    const auto lane = number(event, "pid"), thread = number(event, "tid");
+    const auto start = number(args, "BeginNs"), end = number(args, "EndNs");
+    if (!lane || !thread || !start || !end || *end < *start) return builder_.bad();
+    const std::string& of = lanes_[*lane];
+    const auto known =
+        std::find_if(std::begin(kLanes), std::end(kLanes), [&](const Lane& each) { return of.starts_with(each.name); });
+    held.category = known == std::end(kLanes) ? of : std::string(known->category);
+    held.name = text(event, "name");
+    held.arguments = text(args, "args");
+    held.lane = *lane;
+    held.thread = *thread;
+    held.ts = number(event, "ts").value_or(0);
+    held.ts_end = held.ts + number(event, "dur").value_or(0);
+    held.start = *start;
+    held.end = *end;
+    held.device = small(args, "dev-id");
+    held.stream = small(args, args.contains("queue-id") ? "queue-id" : "stream-id");
+    held.pid = small(args, "proc-id");
+    if (!held.pid && number(args, "pid") != lane) held.pid = small(args, "pid");
+    held_.push_back(std::move(held));
+  }
+
+  /// Numbers calls and the work that their arrows lead to alike.
+  void link() {
+    std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, Held*> begins;  // lane, thread, ts
+    for (Held& held : held_) begins.emplace(std::tuple(held.lane, held.thread, held.ts), &held);
+    std::map<std::int64_t, Held*> calls;
+    std::uint32_t next = 0;
+    for (const Arrow& arrow : arrows_) {
+      if (!arrow.from_call) continue;
+      auto at = begins.upper_bound({arrow.lane, arrow.thread, arrow.ts});
+      if (at == begins.begin()) continue;
+      Held& call = *std::prev(at)->second;
+      if (call.lane != arrow.lane || call.thread != arrow.thread || call.ts_end < arrow.ts) continue;
+      if (!call.correlation) call.correlation = ++next;
+      calls[arrow.id] = &call;
+    }
+    for (const Arrow& arrow : arrows_) {
+      const auto call = calls.find(arrow.id);
+      const auto work = begins.find({arrow.lane, arrow.thread, arrow.ts});
+      if (arrow.from_call || call == calls.end() || work == begins.end()) continue;
+      work->second->correlation = call->second->correlation;
+      work->second->arguments = call->second->arguments;
+    }
+  }
+
+  kineto::Events builder_;
+  std::map<std::int64_t, std::string> lanes_;
+  std::deque<Held> held_;
+  std::vector<Arrow> arrows_;
+};
+
+}  // namespace
+
+bool is_trace(std::string_view head) {
+  return base::trim(head).starts_with('{') && head.find("\"traceEvents\"") != std::string_view::npos &&
+         head.find("\"name\":\"process_name\",\"sort_index\":") != std::string_view::npos;
+}
+
+base::Result<model::Session> read_trace(std::string_view json, const std::string& name) {
+  TraceReader reader;
+  kineto::Splitter splitter = kineto::Splitter::of(json);
+  for (kineto::Piece piece; splitter.next(piece);)
+    if (piece.key.empty() && piece.text != "{}") reader.take(piece.text);
+  const std::string where = name + ": byte " + std::to_string(splitter.offset());
+  if (reader.empty())
+    return base::fail(base::Code::kBadData,
+                      splitter.broken().empty() ? "a trace of rocprof without events"
+                                                : "this JSON cannot be read: " + splitter.broken(),
+                      where, "Record with rocprof --hip-trace --roctx-trace, or with rocprofv3.");
+  model::Session session = reader.finish();
+  if (!splitter.broken().empty())
+    session.losses.push_back({"torn_tail", 1, "the trace ends early, " + splitter.broken() + ": " + where});
+  session.sources.push_back({name, "rocm", "rocprof", {}});
+  return session;
+}
+
+}  // namespace rangescope::read::rocm
