@@ -27,6 +27,9 @@ Write export_collapsed;
 Write export_speedscope;
 /// Ranges, functions and kernels with wall, CPU and GPU time, bytes and energy, for `go tool pprof` and what reads it.
 Write export_pprof;
+/// The same as a profile of OpenTelemetry, and ranges and GPU work as its spans (OTLP's protobuf).
+Write export_otlp;
+Write export_otlp_spans;
 /// Functions that take most CPU time, by source line: GitHub's workflow commands, and lines as compilers warn.
 Write export_annotations;
 Write export_problems;

@@ -18,6 +18,8 @@ std::span<const Exporter> exporters() {
                                             {"collapsed", "collapsed", kData, export_collapsed},
                                             {"speedscope", "speedscope.json", kData, export_speedscope},
                                             {"pprof", "pb.gz", kFile, export_pprof},
+                                            {"otlp", "otlp", kFile, export_otlp},
+                                            {"otlp-spans", "spans.otlp", kFile, export_otlp_spans},
                                             {"annotations", "annotations", kText, export_annotations},
                                             {"problems", "problems", kText, export_problems}};
   return kExporters;

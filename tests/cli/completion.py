@@ -23,6 +23,8 @@ OFFERED = [
     ("report --form", ["--format"]),
     ("report --format js", ["json", "jsonl"]),
     ("report -f js", ["json", "jsonl"]),
+    ("report -f otlp-", ["otlp-spans"]),
+    ("query -f js", ["jsonl"]),
     ("runs sho", ["show"]),
     ("profile --metrics mem", ["memory"]),
     ("profile --metrics roofline,mem", ["roofline,memory"]),

@@ -188,7 +188,7 @@ class First(unittest.TestCase):
         self.assertRegex(judged.stdout, r"(?m)^\w+ +program ")
         asked = self.tool("query", "after", "select path, occurrences from regions")
         self.assertIn("program", asked.stdout)
-        for form in ("html", "csv", "md", "jsonl", "openmetrics", "collapsed", "speedscope", "pprof", "perfetto", "chrome"):
+        for form in ("html", "csv", "md", "jsonl", "openmetrics", "collapsed", "speedscope", "pprof", "otlp", "perfetto", "chrome"):
             written = self.tool("report", "after", "-f", form, "-o", f"report.{form}")
             self.assertEqual(written.returncode, 0, form + written.stderr)
         with open(os.path.join(self.folder, "report.chrome"), encoding="utf-8") as f:
