@@ -54,6 +54,7 @@ struct Options {
   int threads = 0;               ///< workers, 0: one a core; results do not depend on it
   std::size_t top_kernels = 20;  ///< per region
   std::size_t samples = 400;     ///< occurrences kept per region for plots
+  bool histograms = false;       ///< of the lengths of each region's occurrences
 
   bool operator==(const Options&) const = default;
 };

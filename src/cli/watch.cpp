@@ -34,7 +34,7 @@ namespace rangescope::cli {
 namespace {
 
 constexpr int kPause = 10;  // at least, in units of the time that a picture took
-constexpr std::size_t kServedRegions = 200;
+constexpr std::size_t kServedRegions = 200, kServedHistograms = 50;
 
 /// The largest regions over all processes, so that a program that makes up names does not make up series without end.
 std::string metrics_page(model::Report report) {
@@ -43,6 +43,7 @@ std::string metrics_page(model::Report report) {
   std::stable_sort(report.regions.begin(), report.regions.end(),
                    [](const auto& a, const auto& b) { return a.wall.inclusive_ns > b.wall.inclusive_ns; });
   report.regions.resize(std::min(all, kServedRegions));
+  for (std::size_t i = kServedHistograms; i < report.regions.size(); ++i) report.regions[i].wall.histogram.clear();
   report.verdict.clear();
   report::StringSink text;
   const auto exporter = report::find_exporter("openmetrics");
@@ -60,7 +61,9 @@ class Watch {
         every_(request.every),
         openmetrics_(std::move(request.openmetrics)),
         choice_(std::move(request.choice)),
-        analysis_(std::move(request.analysis)) {}
+        analysis_(std::move(request.analysis)) {
+    analysis_.histograms = !openmetrics_.empty();
+  }
 
   [[nodiscard]] base::Result<int> run(const std::vector<std::string>& words) {
     if (!openmetrics_.empty()) {

@@ -28,6 +28,12 @@ struct Spread {
 };
 
 /// CPU wall time of a region, nanoseconds.
+/// Upper bounds of the bins of WallTime::histogram; one more bin holds what is longer. nanoseconds
+inline constexpr std::array<std::int64_t, 21> kLengthBounds = {
+    1'000,       10'000,      25'000,        50'000,        100'000,       250'000,        500'000,
+    1'000'000,   2'500'000,   5'000'000,     10'000'000,    25'000'000,    50'000'000,     100'000'000,
+    250'000'000, 500'000'000, 1'000'000'000, 2'500'000'000, 5'000'000'000, 10'000'000'000, 100'000'000'000};
+
 struct WallTime {
   double inclusive_ns = 0;  ///< sum over occurrences of end - start
   double exclusive_ns = 0;  ///< inclusive minus the inclusive time of the child regions (same tree)
@@ -39,6 +45,7 @@ struct WallTime {
   std::int64_t unlisted = 0;  ///< occurrences that are in every number here and in no timeline
   /// Median and 95th percentile, of Steady too, are within this share of the exact ones; 0: exact.
   double quantile_error = 0;
+  std::vector<std::uint64_t> histogram;  ///< occurrences by length (kLengthBounds); empty where it was not asked for
 };
 
 /// What remains of a region when the occurrences that warm it up are left out: the first of each thread that took far

@@ -101,6 +101,11 @@ class Served(unittest.TestCase):
         self.until(lambda: value('rangescope_occurrences{path="step"}') > first + 10)
         self.assertEqual(value('up{job="training"}'), 1)
         self.assertGreaterEqual(value('rangescope_wall_median_seconds{path="step"}'), 0.02)
+        lengths = 'rangescope_wall_duration_seconds_bucket{path="step",le="%s"}'
+        self.assertEqual((value(lengths % "0.001"), value(lengths % "0.01")), (0, 0), "each step sleeps for 20 ms")
+        self.assertGreater(value(lengths % "100.0"), 10)
+        self.assertGreater(value('histogram_quantile(0.5, rangescope_wall_duration_seconds_bucket{path="step"})'), 0.01)
+        self.assertGreaterEqual(value('rangescope_wall_duration_seconds_sum{path="step"} / rangescope_wall_duration_seconds_count{path="step"}'), 0.02)
         inner = next(one["metric"]["path"] for one in ask("rangescope_wall_inclusive_seconds") if one["metric"]["path"].startswith("step > "))
         self.assertEqual(inner, 'step > in"ner\\\\n\\x1b[31m')
         with open(f"{ROOT}/docs/grafana/rangescope.json") as f:
@@ -121,6 +126,13 @@ class Served(unittest.TestCase):
         self.assertTrue(page.endswith("# EOF\n"))
         self.assertEqual(page.count("\nrangescope_occurrences{"), 200)
         self.assertIn('rangescope_occurrences{path="step",', page, "the largest stay")
+        self.assertEqual(page.count('le="+Inf"'), 50)
+        of_step = re.findall(r'^rangescope_wall_duration_seconds_bucket\{path="step",.*,le="([^"]+)"\} (\d+)$', page, re.M)
+        self.assertEqual(len(of_step), 22)
+        self.assertEqual([int(count) for _, count in of_step], sorted(int(count) for _, count in of_step), "bins add up")
+        count = re.search(r'^rangescope_wall_duration_seconds_count\{path="step",.*\} (\d+)$', page, re.M).group(1)
+        self.assertEqual(of_step[-1], ("+Inf", count))
+        self.assertEqual(count, re.search(r'^rangescope_occurrences\{path="step",.*\} (\d+)$', page, re.M).group(1))
 
     def test_the_panels_are_of_families_that_are_written(self):
         """Those of GPUs and ranks too: of a recording that has them."""

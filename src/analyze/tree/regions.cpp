@@ -102,6 +102,22 @@ std::vector<RegionKey> plan_regions(const Tree& tree, const Session& session, co
   return keys;
 }
 
+namespace {
+
+std::vector<std::uint64_t> histogram_of(const std::vector<std::int64_t>& lengths, const model::Sketch& unlisted) {
+  std::vector<std::uint64_t> bins(model::kLengthBounds.size() + 1);
+  const auto add = [&](std::int64_t length, std::uint64_t times) {
+    const auto at = std::lower_bound(model::kLengthBounds.begin(), model::kLengthBounds.end(), length);
+    bins[static_cast<std::size_t>(at - model::kLengthBounds.begin())] += times;
+  };
+  for (const std::int64_t length : lengths) add(length, 1);
+  for (std::size_t i = 0; i < unlisted.counts().size(); ++i)
+    add(model::Sketch::middle_of(unlisted.first() + i), unlisted.counts()[i]);
+  return bins;
+}
+
+}  // namespace
+
 std::vector<model::Region> wall_regions(const Tree& tree, const Session& session, const Options& options,
                                         const std::vector<RegionKey>& keys, const Buckets& by_cell,
                                         std::vector<std::vector<std::uint32_t>>& sampled) {
@@ -160,6 +176,7 @@ std::vector<model::Region> wall_regions(const Tree& tree, const Session& session
           region.wall.profiler_ns = region.wall.recording_ns = static_cast<double>(recorded);
           region.wall.unlisted = static_cast<std::int64_t>(unlisted.moments.n);
           region.wall.quantile_error = region.wall.unlisted > 0 ? model::kRelativeError : 0;
+          if (options.histograms) region.wall.histogram = histogram_of(lengths, unlisted.sketch);
           region.wall.per_occurrence_ns = spread_of(lengths, std::move(unlisted), scratch);
           region.wall.share = duration > 0 ? region.wall.inclusive_ns / duration : 0;
           if (replayed > 0) {

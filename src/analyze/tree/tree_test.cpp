@@ -230,6 +230,26 @@ TEST(Statistics, AreThoseOfTheOccurrences) {
   EXPECT_DOUBLE_EQ(report->regions[0].samples[2].wall_ns, 3);
 }
 
+TEST(Statistics, HistogramsWhereAskedFor) {
+  SessionBuilder b;
+  const auto t = b.thread(b.process(1), 1);
+  std::int64_t now = 0;
+  for (const std::int64_t length : {1'000, 1'001, 10'000, 20'000, 200'000'000, 1'000}) {
+    b.range(t, "step", now, now + length);
+    now += 1'000'000'000;
+  }
+  EXPECT_TRUE(analyze(b.session)->regions[0].wall.histogram.empty());
+  Options options;
+  options.histograms = true;
+  const auto report = analyze(b.session, options);
+  const auto& bins = report->regions[0].wall.histogram;
+  ASSERT_EQ(bins.size(), model::kLengthBounds.size() + 1);
+  EXPECT_EQ((std::vector<std::uint64_t>{bins[0], bins[1], bins[2]}), (std::vector<std::uint64_t>{2, 2, 1}))
+      << "up to 1 us, 10 us, 25 us; bounds are inside";
+  EXPECT_EQ(bins[14], 1u) << "up to 250 ms";
+  EXPECT_TRUE(std::is_sorted(model::kLengthBounds.begin(), model::kLengthBounds.end()));
+}
+
 TEST(Filter, PicksRegionsAndKeepsTheirNumbers) {
   SessionBuilder b;
   const auto t = b.thread(b.process(1), 1);

@@ -61,6 +61,34 @@ std::string labels(const model::Report& report, const model::Region& region) {
                      region.thread ? std::to_string(*region.thread) : "");
 }
 
+/// A bin's upper bound as OpenMetrics wants it: "0.001", "10.0", "+Inf".
+std::string bound_text(std::size_t bin) {
+  if (bin == model::kLengthBounds.size()) return "+Inf";
+  std::string text = fmt::format("{}", static_cast<double>(model::kLengthBounds.at(bin)) / 1e9);
+  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+}
+
+/// Lengths of the occurrences, of regions that have a histogram; bins add up, as in every histogram of OpenMetrics.
+void length_family(const model::Report& report, Sink& sink) {
+  constexpr std::string_view kFamily = "rangescope_wall_duration_seconds";
+  std::string samples;
+  for (const model::Region& region : report.regions) {
+    if (region.wall.histogram.size() != model::kLengthBounds.size() + 1) continue;
+    const std::string of = labels(report, region);
+    std::uint64_t count = 0;
+    for (std::size_t i = 0; i < region.wall.histogram.size(); ++i) {
+      count += region.wall.histogram[i];
+      samples += fmt::format("{}_bucket{{{},le=\"{}\"}} {}\n", kFamily, of, bound_text(i), count);
+    }
+    samples +=
+        fmt::format("{0}_count{{{1}}} {2}\n{0}_sum{{{1}}} {3}\n", kFamily, of, count, region.wall.inclusive_ns / 1e9);
+  }
+  if (samples.empty()) return;
+  sink.write(fmt::format("# TYPE {0} histogram\n# UNIT {0} seconds\n", kFamily));
+  sink.write(fmt::format("# HELP {} end - start of each occurrence\n", kFamily));
+  sink.write(samples);
+}
+
 void verdict_family(const model::Report& report, Sink& sink) {
   constexpr std::string_view kFamily = "rangescope_verdict_saves_seconds";
   std::string samples;
@@ -92,6 +120,7 @@ void metric_family(const model::Report& report, Sink& sink) {
 }  // namespace
 
 base::Result<void> export_openmetrics(const model::Report& report, const model::Session*, const Style&, Sink& sink) {
+  length_family(report, sink);
   verdict_family(report, sink);
   for (const model::Measure& measure : model::measures()) {
     const std::string family = family_of(measure);
