@@ -124,6 +124,7 @@ void bind_sampling(const Arguments& command, profile::SampleChoice& choice) {
 void bind_counters(const Arguments& command, collect::native::CounterRequest& request) {
   const Arguments app = command.under("Counters");
   app.add_option("--per", request.per);
+  app.add_option("--pc", request.pc);
   app.add_option("--rounds", request.rounds);
   app.add_option("--chip", request.chip);
   app.add_option("--passes", request.passes);

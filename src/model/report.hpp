@@ -18,6 +18,7 @@
 #include "model/loss.hpp"
 #include "model/range.hpp"
 #include "model/ranks.hpp"
+#include "model/stall.hpp"
 #include "model/verdict.hpp"
 
 namespace rangescope::model {
@@ -94,6 +95,7 @@ struct KernelRow {
   std::int64_t shapes = 1;  ///< distinct launch configurations
   bool nccl = false;
   std::map<std::string, Metric> metrics;  ///< sampled, per call; only in the kernels of the whole run
+  base::Held<Stalls> stalls;              ///< where the program counter was sampled
 };
 
 /// Kernels of one kind (conf/kernels): gemm, attention, ...

@@ -20,6 +20,7 @@
 #include "model/range.hpp"
 #include "model/sample.hpp"
 #include "model/sketch.hpp"
+#include "model/stall.hpp"
 #include "model/strings.hpp"
 #include "model/summary.hpp"
 
@@ -187,6 +188,7 @@ struct Session {
   std::vector<MetricDef> metrics;
   std::vector<Measurement> measurements;
   std::vector<SampleStream> samples;
+  PcSampling pc;
   CpuProfile cpu;
 
   Summary summary;  ///< totals by name, from inputs without a timeline

@@ -205,7 +205,8 @@ Done Engine::conclude(const std::optional<base::Error>& failure) {
     if (std::find(captured_.begin(), captured_.end(), stage) == captured_.end()) missing.push_back(stage);
   Done done;
   if (!failure || !captured_.empty()) done.directory = run_;
-  const bool uncounted = counters_ && native_session_ && native_session_->measurements.empty() && !ncu_session_;
+  const bool uncounted = counters_ && native_session_ && native_session_->measurements.empty() &&
+                         native_session_->pc.samples.empty() && !ncu_session_;
   Analyzed nothing;
   if (native_session_) nothing.report.losses = native_session_->losses;
   // What `rangescope report` makes of this run, and so the same numbers.

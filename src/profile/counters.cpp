@@ -128,7 +128,15 @@ Result<PreparedCounters> prepare_counters(const std::vector<std::string>& names,
   return PreparedCounters{std::move(plan), std::move(request), std::move(note)};
 }
 
+Result<PreparedCounters> prepare_samples(collect::native::CounterRequest request) {
+  TRY(may_count());
+  TRY(collect::native::counter_plan(request));
+  std::string note = note_of({}, request);
+  return PreparedCounters{{}, std::move(request), std::move(note)};
+}
+
 std::string cost_sentence(const collect::native::CounterPlan& plan) {
+  if (plan.metrics.empty()) return "samples of the program counter: where they are taken, kernels run one by one";
   return base::counted(plan.metrics.size(), "metric") + " in " + base::counted(plan.passes, "pass") +
          (plan.configurations.size() > 1 ? " of " + base::counted(plan.configurations.size(), "configuration") : "") +
          " on " + plan.chip + ": a range needs " + base::counted(plan.passes, "occurrence") + " for one complete set";

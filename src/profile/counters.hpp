@@ -36,6 +36,8 @@ struct PreparedCounters {
 /// known to be wrong is found before a run directory is made.
 [[nodiscard]] base::Result<PreparedCounters> prepare_counters(const std::vector<std::string>& names,
                                                               collect::native::CounterRequest request);
+/// The same of samples of the program counter.
+[[nodiscard]] base::Result<PreparedCounters> prepare_samples(collect::native::CounterRequest request);
 /// "22 metrics in 7 passes on GH100: a range needs 7 occurrences for one complete set".
 [[nodiscard]] std::string cost_sentence(const collect::native::CounterPlan& plan);
 

@@ -342,14 +342,19 @@ base::Result<void> Engine::prepare_ncu() {
 /// Metrics of ranges, and nothing that only ncu has: then the native stage counts while it looks. Without ncu it must.
 base::Result<void> Engine::plan_counters() {
   const auto names = ncu_ ? asked_metrics_ : config_.list("pipeline.native.metrics");
-  if (names.empty()) return {};
+  // What is sampled unless something else is asked for is left out without a word.
+  const bool pc = names.empty() && args_.counters.pc != "off", must = args_.counters.pc == "on";
+  if (names.empty() && !pc) return {};
+  if (must && !names.empty())
+    return base::fail(base::Code::kUsage, "metrics are counted by the hardware that samples the program counter",
+                      "--pc", "Run the program twice: with --metrics, and with --pc on.");
   if (std::find(names.begin(), names.end(), "") != names.end())
     return base::fail(base::Code::kUsage, "an empty name in '" + base::join(names, ",") + "'", "--metrics");
   const collect::Wish wanted = wish();
-  if (ncu_ && (mode_ != "auto" || wanted.sections || wanted.kernel_filter || !wanted.ranges)) return {};
+  if (!pc && ncu_ && (mode_ != "auto" || wanted.sections || wanted.kernel_filter || !wanted.ranges)) return {};
   if (!native_) {
     no_counters_ = "the native stage is off";
-    if (ncu_) return {};
+    if (ncu_ || (pc && !must)) return {};
     return base::fail(base::Code::kConfig, "metrics are asked for, and nsys measures none", "pipeline.native.metrics",
                       "Switch ncu or the native stage on: --ncu or --native.");
   }
@@ -358,17 +363,18 @@ base::Result<void> Engine::plan_counters() {
         std::pair{wire::kOverhead, "--overhead chooses what is traced, and so do counters of ranges"}}) {
     if (!args_.native.extra_env.contains(setting)) continue;
     no_counters_ = why;
-    if (ncu_) return {};
-    return base::fail(base::Code::kUsage, no_counters_, "--metrics",
+    if (ncu_ || (pc && !must)) return {};
+    return base::fail(base::Code::kUsage, no_counters_, pc ? "--pc" : "--metrics",
                       "Leave one of them out; what is sampled of the GPU is in the report without either.");
   }
   args_.counters.ranges = ranges_;
   args_.counters.kernels = args_.analysis.kernels;
   args_.counters.skip_unknown = config_.flag("pipeline.skip_unknown");
   args_.counters.every = static_cast<std::uint32_t>(config_.integer("ranges.every").value_or(1));
-  if (!args_.analysis.kernels.empty() && args_.counters.per != "kernel")
+  if (pc && !config_.set_by_user("pipeline.native.rounds")) args_.counters.rounds = 2;  // each is dear
+  if (!pc && !args_.analysis.kernels.empty() && args_.counters.per != "kernel")
     note("native counters of a range hold every kernel in it; --per kernel counts those of --kernel alone");
-  auto plan = prepare_counters(names, args_.counters);
+  auto plan = pc ? prepare_samples(args_.counters) : prepare_counters(names, args_.counters);
   if (plan) {
     counters_ = std::move(*plan);
     for (const std::string& metric : counters_->plan.skipped)
@@ -376,7 +382,7 @@ base::Result<void> Engine::plan_counters() {
     return {};
   }
   no_counters_ = "no hardware counters: " + plan.error().what;
-  if (ncu_) return {};
+  if (ncu_ || (pc && !must)) return {};
   // Wrong names are an error; a machine that has no counters to give still gives wall times.
   const base::Code code = plan.error().code;
   if (args_.strict || code == base::Code::kUsage || code == base::Code::kConfig) return base::fail(std::move(plan));

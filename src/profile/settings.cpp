@@ -128,7 +128,7 @@ void warn_of_idle_keys(const config::Config& config) {
       idle[stage] += (idle[stage].empty() ? "" : ", ") + done.key;
     }
   }
-  if (config.list("pipeline.native.metrics").empty())
+  if (config.list("pipeline.native.metrics").empty() && config.text("pipeline.native.pc").value_or("off") == "off")
     for (const config::Assignment& done : config.history)
       for (const std::string_view key :
            {"per", "rounds", "passes", "flush_caches", "arm_wait", "skip_first", "trace_first"})

@@ -6,6 +6,7 @@
 //   rangescope-counters 1
 //   metric dram__bytes.sum memory,quick      name, and the groups that want it, if any
 //   configuration 2              the metrics that follow cannot be counted together with those above
+//   pc 1                         instead of metrics: samples of the program counter (wire/pc.hpp)
 //   per range|kernel|both
 //   rounds 5
 //   skip-first -1

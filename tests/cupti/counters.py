@@ -196,6 +196,30 @@ class Counters(unittest.TestCase):
             self.assertEqual(done.returncode, 69, done.stdout)
             self.assertIn("driver", done.stderr)
 
+    def test_why_a_kernel_waits(self):
+        with open(f"{SOURCE}/docs/formats/report.schema.json", encoding="utf-8") as f:
+            schema = json.load(f)
+        for words, samples in ((["--pc", "on", "--include", "decode/"], 21), (["--pc", "auto"], 21 + 8)):  # without ranges, the outermost
+            report, done = self.profile(*words, "--", VICTIM, "nested", "40")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(json_schema.errors(report, schema), [])
+            rows = {row["short_name"]: row.get("stalls") for row in self.region(report, "step", "decode")["gpu"]["top_kernels"]}
+            self.assertEqual(rows["gemm"]["lines"][0], {"file": "/src/gemm.cu", "line": 112, "function": "gemm", "offset": 16, "share": 16 / 21,
+                                                        "reason": "long scoreboard", "reason_share": 16 / 21})
+            self.assertEqual(rows["gemm"]["reasons"][0]["reason"], "long scoreboard")
+            self.assertIn("Why kernels wait", self.tool("report", "-f", "md").stdout)
+            total = next(row for row in report["kernels"] if row["short_name"] == "gemm")["stalls"]
+            self.assertEqual(total["samples"], 2 * samples)
+
+    def test_the_program_counter_or_metrics(self):
+        done = self.tool("profile", "--chip", "GH100", "--pc", "on", "--metrics", "dram__bytes.sum", "--include", "decode/", "--", VICTIM, "decode", "1")
+        self.assertEqual(done.returncode, 64, done.stderr)
+        self.assertIn("Run the program twice", done.stderr)
+        report, done = self.profile("--pc", "auto", "--metrics", "dram__bytes.sum", "--include", "decode/", "--", VICTIM, "decode", "40")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("dram__bytes.sum", self.region(report, "decode")["metrics"])
+        self.assertFalse(any("stalls" in row for row in report["kernels"]))
+
     def test_mistakes_make_no_run_directory(self):
         for words in (["--metrics", "no_such.sum", "--include", "decode/"], ["--metrics", "dram__bytes.sum"],
                       ["--metrics", "dram__bytes.sum", "--include", "regex:(?i)decode/"]):

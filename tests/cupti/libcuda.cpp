@@ -167,7 +167,8 @@ CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice) {
 }
 
 CUresult cuDriverGetVersion(int* version) {
-  *version = 13000;
+  const char* text = std::getenv("STANDIN_DRIVER");
+  *version = text ? std::atoi(text) : 13000;
   return CUDA_SUCCESS;
 }
 

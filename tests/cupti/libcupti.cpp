@@ -158,6 +158,7 @@ void emit(Record record, CUpti_ActivityKind kind) {
 
 void on_kernel(const standin::Work& work) {
   standin::profile(work);
+  standin::sample_pc(work);
   if (work.node && kinds.contains(CUPTI_ACTIVITY_KIND_GRAPH_TRACE)) return;
   CUpti_ActivityKernel10 record{};
   record.start = client_time(work.start_ns);
@@ -223,7 +224,22 @@ void on_graph(std::uint32_t graph, const standin::Work& work) {
   emit(record, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 }
 
+bool wants(int domain, std::uint32_t id) {
+  return client && callbacks.contains({domain, id});
+}
+
 void on_context() {
+  if (wants(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_CREATED)) {
+    CUpti_ResourceData data{};
+    data.context = reinterpret_cast<CUcontext>(1);
+    client(client_data, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_CREATED, &data);
+  }
+  if (wants(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED))
+    standin::load_module([](const CUpti_ModuleResourceData& module) {
+      CUpti_ResourceData data{};
+      data.resourceDescriptor = const_cast<CUpti_ModuleResourceData*>(&module);
+      client(client_data, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED, &data);
+    });
   if (client && callbacks.contains({CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CU_INIT_FINISHED}))
     client(client_data, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CU_INIT_FINISHED, nullptr);
   CUpti_ActivityDevice5 device{};
@@ -240,10 +256,6 @@ void on_context() {
   context.contextId = standin::kContext;
   context.nullStreamId = 7;
   emit(context, CUPTI_ACTIVITY_KIND_CONTEXT);
-}
-
-bool wants(int domain, std::uint32_t id) {
-  return client && callbacks.contains({domain, id});
 }
 
 void call_back(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, CUpti_ApiCallbackSite site,
@@ -297,6 +309,7 @@ void on_graph_made(std::uint64_t graph) {
 }
 
 void on_node(std::uint64_t node, std::uint64_t original) {
+  standin::pc_node_made(node);
   resource(original ? CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED : CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, nullptr,
            reinterpret_cast<CUgraphNode>(node), reinterpret_cast<CUgraphNode>(original));
 }
@@ -307,6 +320,7 @@ void on_context_end() {
   if (wants(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING))
     client(client_data, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, &data);
   standin::context_ends();
+  standin::pc_context_ends();
 }
 
 void play() {

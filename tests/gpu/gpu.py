@@ -69,7 +69,7 @@ def program(name):
         if os.access(f"{folder}/{name}", os.X_OK):
             return f"{folder}/{name}"
     nvcc = need("nvcc", tool("nvcc", "/usr/local/cuda/bin/nvcc"))
-    subprocess.run([nvcc, "-O2", "-std=c++17", "-arch=native", f"-I{ROOT}/third_party/nvtx3/include", f"{HERE}/{name}.cu", "-o",
+    subprocess.run([nvcc, "-O2", "-std=c++17", "-arch=native", "-lineinfo", f"-I{ROOT}/third_party/nvtx3/include", f"{HERE}/{name}.cu", "-o",
                     f"{OUT}/{name}"], check=True)
     return f"{OUT}/{name}"
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "analyze/gpu/stalls.hpp"
 #include "analyze/gpu/summaries.hpp"
 #include "analyze/samples/samples.hpp"
 #include "analyze/statistics/spread.hpp"
@@ -318,7 +319,7 @@ std::vector<std::uint64_t> add_gpu_work(const Session& session, const Options& o
     work.overlap_ns = static_cast<double>(measured.overlap);
     if (!other.launches_timed) work.launch_ns = unknown_work().launch_ns;
     if (r >= keys.size()) {  // the run is its own one occurrence
-      work.partial = !session.gpu_pauses.empty();
+      work.partial = !session.gpu_pauses.empty() && session.pc.samples.empty();
       work.idle_ns = static_cast<double>(measured.gaps);
       work.span_ns = static_cast<double>(measured.busy + measured.gaps);
       leave_out(session.unrecorded, work);
@@ -333,8 +334,8 @@ std::vector<std::uint64_t> add_gpu_work(const Session& session, const Options& o
       for (const std::uint32_t o : by_cell.of(tree.node_cells[i])) {
         spans += busy.occurrence_busy[o];
         if (!paused.empty() && paused[o] != 0) {
-          work.partial = true;
-          continue;  // nothing was recorded of it, or not all
+          work.partial = session.pc.samples.empty();  // else its kernels ran one after the other, and are recorded
+          continue;                                   // nothing was recorded of it, or not all
         }
         if (tree.range_of[o] != kNone && session.ranges[tree.range_of[o]].end_ns == kOpen) continue;
         ++work.recorded_occurrences;
@@ -363,6 +364,7 @@ std::vector<std::uint64_t> add_gpu_work(const Session& session, const Options& o
   if (total.top_kernels.size() > options.top_kernels) total.top_kernels.resize(options.top_kernels);
   report.total = std::move(total);
   add_samples(session, contexts, sets, groups, report);
+  add_stalls(session, contexts, sets, report);
   if (details == nullptr) return std::move(busy.occurrence_busy);
   *details = {std::move(sets), std::move(groups), std::move(busy), paused};
   return details->busy.occurrence_busy;

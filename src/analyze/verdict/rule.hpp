@@ -81,6 +81,7 @@ void find_held(const Case& known, std::vector<model::Verdict>& out);
 void find_synchronization(const Case& known, std::vector<model::Verdict>& out);
 void find_copies(const Case& known, std::vector<model::Verdict>& out);
 void find_bounds(const Case& known, std::vector<model::Verdict>& out);
+void find_stalls(const Case& known, std::vector<model::Verdict>& out);
 void find_padding(const Case& known, std::vector<model::Verdict>& out);
 void find_warm_up(const Case& known, std::vector<model::Verdict>& out);
 void find_uneven(const Case& known, std::vector<model::Verdict>& out);

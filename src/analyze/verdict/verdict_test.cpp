@@ -402,6 +402,23 @@ TEST(WithoutRanges, SharesAreOfTheRunAndCopiesCount) {
   EXPECT_FALSE(of(found, "dominant_kernel").saves_ns);
 }
 
+TEST(Stalls, TheMostFrequentWaitOfTheKernelThatItCostsMost) {
+  const auto sampled = [](std::uint32_t waits) {
+    Program b;
+    b.loop("step", 4, 10 * kMs, 2, 4500 * kUs);
+    b.session.pc.places.push_back({b.session.kernels[0].name, 0x40, b.session.strings.intern("/src/kernel.cu"), 112});
+    b.session.pc.samples = {{b.session.kernels[0].launch, 0, b.session.strings.intern("long_scoreboard"), waits},
+                            {b.session.kernels[0].launch, 0, b.session.strings.intern("not_selected"), 1000 - waits}};
+    return b.verdict();
+  };
+  const model::Verdict one = of(sampled(610), "stalls");
+  EXPECT_EQ(one.path, "step");
+  EXPECT_EQ(one.text, "61 % long scoreboard at kernel.cu:112, in even");
+  EXPECT_NEAR(*one.saves_ns, 0.61 * 18 * kMs, 1);
+  EXPECT_FALSE(has(sampled(5), "stalls")) << "too little of the run";
+  EXPECT_FALSE(has(sampled(0), "stalls")) << "no wait";
+}
+
 TEST(WithoutRanges, AnIdleGpuIsSaid) {
   Program b;
   b.kernel(b.launch(b.t, 0, 100), "small", 0, kMs, b.gpu);

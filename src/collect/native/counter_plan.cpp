@@ -282,7 +282,8 @@ Result<std::string> posix_regex(const std::string& pattern) {
 }
 
 Result<std::string> counter_plan(const CounterRequest& request) {
-  if (request.ranges.include.empty()) {
+  const bool pc = request.metrics.empty() && request.pc != "off";
+  if (request.ranges.include.empty() && !pc) {
     return base::fail(Code::kUsage, "counters need ranges to measure", "--metrics",
                       "Add --include 'decode' with the name of a range.");
   }
@@ -297,7 +298,8 @@ Result<std::string> counter_plan(const CounterRequest& request) {
     const auto groups = request.wanted_by.find(request.metrics[i]);
     text += "metric " + request.metrics[i] + (groups == request.wanted_by.end() ? "" : " " + groups->second) + "\n";
   }
-  text += "per " + request.per + "\n";
+  if (pc) text += "pc 1\n";
+  text += "per " + (pc ? std::string("range") : request.per) + "\n";
   text += "rounds " + std::to_string(request.rounds) + "\n";
   text += "skip-first " + std::to_string(request.skip_first) + "\n";
   if (request.every > 1) text += "every " + std::to_string(request.every) + "\n";
@@ -308,6 +310,7 @@ Result<std::string> counter_plan(const CounterRequest& request) {
   if (request.by_payload) text += "by payload\n";
   if (!request.resume.empty()) text += "resume " + encoded(request.resume) + "\n";
   if (request.again) text += "wait 1\n";
+  if (request.ranges.include.empty()) text += "include p r [ - n.\n";
   for (const auto& [key, terms] :
        {std::pair{"include", &request.ranges.include}, std::pair{"exclude", &request.ranges.exclude}}) {
     std::size_t expressions = 0;

@@ -27,6 +27,7 @@ struct CounterRequest {
   std::uint32_t arm_wait_ms = 100;    ///< that a range which lacks its first round waits for the hardware at most
   std::string cache = "keep";         ///< keep, flush: caches are emptied before each measured occurrence
   std::string passes = "occurrence";  ///< occurrence, relaunch (the program again for ranges that lack passes), auto
+  std::string pc = "off";             ///< on, auto: samples of the program counter, where there are no metrics
   bool skip_unknown = false;          ///< metrics that the chip lacks are left out instead of refused
   bool by_payload = false;            ///< ranges of one name with different payloads are different ranges
   std::string resume;  ///< relaunch: absolute path of the file that carries unfinished rounds from run to run
@@ -39,7 +40,8 @@ struct CounterRequest {
 [[nodiscard]] base::Result<std::string> posix_regex(const std::string& pattern);
 
 /// The text of the plan. kUsage for an expression that cannot be carried over (see posix_regex), for more than the
-/// library takes (wire/counter_plan.hpp), and without include expressions.
+/// library takes (wire/counter_plan.hpp), and without include expressions, except for samples of the program counter:
+/// those are then of the outermost ranges of the default domain.
 [[nodiscard]] base::Result<std::string> counter_plan(const CounterRequest& request);
 
 }  // namespace rangescope::collect::native

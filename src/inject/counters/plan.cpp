@@ -171,6 +171,8 @@ const char* parse_line(char* line, Plan& plan) {
     plan.rounds = static_cast<std::uint32_t>(number);
   else if (is("every") && number > 0)
     plan.every = static_cast<std::uint32_t>(number);
+  else if (is("pc"))
+    plan.pc = number != 0;
   else if (is("wait"))
     plan.wait = number != 0;
   else if (is("arm-wait"))
@@ -226,8 +228,9 @@ bool parse_plan(const char* text, std::size_t bytes, Plan& plan, char* why, std:
     }
   }
   const std::size_t last = plan.configuration_count;
-  if (last == 0 || plan.begins[last] == plan.begins[last - 1] || plan.include_count == 0) {
-    std::snprintf(why, why_bytes, "counters plan: needs metrics and include expressions");
+  const bool metrics = last > 0 && plan.begins[last] > plan.begins[last - 1];
+  if (metrics == plan.pc || plan.include_count == 0) {
+    std::snprintf(why, why_bytes, "counters plan: needs metrics or pc, and include expressions");
     return false;
   }
   return true;

@@ -47,6 +47,7 @@ struct Plan {
   std::size_t begins[kMaxConfigurations + 1] =
       {};  ///< first metric of each configuration; behind the last: metric_count
   std::size_t configuration_count = 0;
+  bool pc = false;  ///< samples of the program counter instead of metrics
   Per per = Per::kRange;
   std::uint32_t rounds = 5;
   std::int32_t skip_first = -1;

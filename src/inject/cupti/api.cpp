@@ -33,19 +33,6 @@ int note_mapped(dl_phdr_info* info, std::size_t, void* data) {
   return 1;
 }
 
-// The major version of CUDA that the driver in this process implements; 0 where it cannot be asked.
-int driver_major() {
-  void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) {
-    return 0;
-  }
-  int version = 0;
-  auto* ask = reinterpret_cast<int (*)(int*)>(dlsym(library, "cuDriverGetVersion"));
-  const bool known = ask != nullptr && ask(&version) == 0;
-  dlclose(library);
-  return known ? version / 1000 : 0;
-}
-
 bool fill(Api& api, const char** missing) {
 #define RANGESCOPE_CUPTI_LOAD(name)                                           \
   api.name = reinterpret_cast<decltype(api.name)>(dlsym(api.library, #name)); \
@@ -76,6 +63,31 @@ bool open(Api& api, const char* path) {
 }
 
 }  // namespace
+
+int driver_version() {
+  void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) {
+    return 0;
+  }
+  int version = 0;
+  auto* ask = reinterpret_cast<int (*)(int*)>(dlsym(library, "cuDriverGetVersion"));
+  const bool known = ask != nullptr && ask(&version) == 0;
+  dlclose(library);
+  return known ? version : 0;
+}
+
+const char* advice_of(CUptiResult result) {
+  switch (result) {
+    case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
+    case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
+      return ". Run as root, or give the container CAP_SYS_ADMIN, or load the driver with "
+             "NVreg_RestrictProfilingToAdminUsers=0";
+    case CUPTI_ERROR_HARDWARE_BUSY:
+      return ". Somebody else holds the counters: stop DCGM's profiling (dcgmi profile --pause), ncu, nsys, or "
+             "let other runs of rangescope not sample (--sample off)";
+    default: return "";
+  }
+}
 
 Family family_of(std::uint32_t version) {
   // Up to CUDA 12 versions count releases (19 is 12.0, 28 is 12.9 update 1); from 13 on they are major, minor, patch.
@@ -139,7 +151,7 @@ bool load(Api& api, char* why, std::size_t why_size) {
       std::snprintf(why, why_size, "the program's own %s cannot be opened: %s", mapped.path, dlerror());
       return false;
     }
-  } else if (!wire::find_cupti(driver_major(), [&](const char* path) { return open(api, path); })) {
+  } else if (!wire::find_cupti(driver_version() / 1000, [&](const char* path) { return open(api, path); })) {
     std::snprintf(why, why_size,
                   "no libcupti.so.13 or libcupti.so.12 was found; install the CUDA toolkit's CUPTI, or set "
                   "RANGESCOPE_CUPTI to the library's path");

@@ -64,6 +64,11 @@ struct Api {
   [[nodiscard]] const char* text(CUptiResult result) const;
 };
 
+/// ". Run as root ...": what to do about a refusal of the hardware's counters, "" where that is not known.
+[[nodiscard]] const char* advice_of(CUptiResult result);
+/// The CUDA version of the driver in this process, 12080 for 12.8; 0 where it cannot be asked.
+[[nodiscard]] int driver_version();
+
 /// The family that a version of cuptiGetVersion belongs to. Unknown versions are refused: their records may differ.
 [[nodiscard]] Family family_of(std::uint32_t version);
 

@@ -13,6 +13,7 @@
 #include "inject/cupti/api.hpp"
 #include "inject/cupti/cache_flush.hpp"
 #include "inject/cupti/graph_captures.hpp"
+#include "inject/cupti/pc_sampler.hpp"
 #include "inject/cupti/range_path.hpp"
 #include "inject/cupti/range_profiler.hpp"
 #include "inject/cupti/recorder.hpp"
@@ -46,6 +47,7 @@ struct Context {
   CUcontext context = nullptr;
   CUdevice device = 0;
   RangeProfiler profiler;
+  PcSampler pc;  // in place of it
   Recorder recorder;
   bool kernels = false;  // this phase measures kernels one by one
   counters::Multiplexer* mux = nullptr;
@@ -68,6 +70,8 @@ struct Collector {
   Subscription subscription;
   Driver driver;
   RangeApi range;
+  PcApi pc;
+  PcDefined pc_defined;
   counters::Plan plan;
   std::uint32_t generation = 0;  // of the process that it belongs to
 
@@ -82,6 +86,7 @@ struct Collector {
   Context contexts[kMostContexts];
   std::atomic<std::size_t> context_count{0};  // callbacks read it without the lock
   GraphCaptures captures;                     // needs no lock
+  std::atomic<bool> declined{false};          // no more is sampled: NCCL
   Target targets[counters::kMaxTargets];
   std::uint32_t target_count = 0;
   bool paused = false;           // the timeline is
@@ -123,6 +128,8 @@ void watch_launches(Collector& c, bool on);
 // -- worker.cpp
 
 [[nodiscard]] bool start_worker(Collector& c);
+/// Makes the program counter of this context ready to be sampled.
+[[nodiscard]] bool enable_samples(Collector& c, Context& context);
 /// The profiler of this context refused: nothing more is measured there. With the lock.
 void fail(Context& context);
 /// It refused to begin a session of this pass of a round: other configurations go on. With the lock.
@@ -139,6 +146,8 @@ void save_progress(Collector& c);
 
 // -- occurrences.cpp
 
+/// What is kept of a context, new where it was not met; null beyond those that there is room for. With the lock.
+[[nodiscard]] Context* context_of(Collector& c, CUcontext context);
 /// What hears of ranges; make_observer() once before it is set.
 [[nodiscard]] bool make_observer();
 [[nodiscard]] const RangeObserver& range_observer();

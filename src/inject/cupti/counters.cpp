@@ -72,7 +72,8 @@ namespace {
 
 // Null, or why there are no counters. Once the collector is known to the hooks it stays.
 const char* start(Collector& c, const char* path, char* why, std::size_t why_bytes) {
-  if (!read_plan(c, path, why, why_bytes) || !c.range.load(*c.api, why, why_bytes)) return why;
+  if (!read_plan(c, path, why, why_bytes)) return why;
+  if (!(c.plan.pc ? c.pc.load(*c.api, why, why_bytes) : c.range.load(*c.api, why, why_bytes))) return why;
   if (!c.driver.load()) return "no hardware counters: libcuda.so.1 lacks functions that are needed";
   make_condition(c.wake);
   make_condition(c.idle);
@@ -85,6 +86,8 @@ const char* start(Collector& c, const char* path, char* why, std::size_t why_byt
   for (const std::uint32_t id : GraphCaptures::kCalls)
     c.api->cuptiEnableCallback(1, c.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, id);
   watch_launches(c, true);
+  for (const CUpti_CallbackId id : {CUPTI_CBID_RESOURCE_CONTEXT_CREATED, CUPTI_CBID_RESOURCE_MODULE_LOADED})
+    if (c.plan.pc) c.api->cuptiEnableCallback(1, c.subscription.handle, CUPTI_CB_DOMAIN_RESOURCE, id);
   if (!start_worker(c)) return "no hardware counters: no thread could be made for them";
   return nullptr;
 }
@@ -115,20 +118,56 @@ bool start_counters(const Api& api, const Subscription& subscription) {
   return true;
 }
 
+namespace {
+
+// From now on kernels may run side by side again; what was sampled stays.
+void stop_samples(Collector& c) {
+  for (std::size_t i = 0, count = c.context_count.load(std::memory_order_acquire); i < count; ++i)
+    (void)c.contexts[i].pc.stop();
+}
+
+// A kernel of NCCL waits for kernels of other GPUs, which this thread may launch after it: one after the other they
+// would wait for ever. Before the first of them is launched, sampling ends in the whole process.
+void decline_samples(Collector& c) {
+  if (c.declined.exchange(true)) return;
+  stop_samples(c);
+  tell_loss(
+      "samples of the program counter ended where the first kernel of NCCL was launched: they make kernels run one "
+      "after the other, and those of NCCL wait for each other. Sample a process that runs alone");
+  const Locked locked(c);
+  for (std::size_t i = 0; i < c.context_count; ++i) {
+    Context& context = c.contexts[i];
+    if (context.state == Context::State::kReady || context.state == Context::State::kNew)
+      context.state = Context::State::kLeaving;
+  }
+  pthread_cond_signal(&c.wake);
+}
+
+}  // namespace
+
 void counters_saw_call(CUpti_CallbackId id, const CUpti_CallbackData& call) {
   Collector* c = running_collector();
   if (c == nullptr || CacheFlush::running()) return;
   if (c->captures.observe(id, call)) {
+    if (c->plan.pc) stop_samples(*c);
     // The worker begins nothing from now on; what it is at ends first.
     const Locked locked(*c);
     wait_while(*c, [&] { return c->busy != nullptr; });
   }
+  if (c->plan.pc && call.callbackSite == CUPTI_API_ENTER && Recorder::launches_nccl(id, call)) decline_samples(*c);
   for (std::size_t i = 0, count = c->context_count.load(std::memory_order_acquire); i < count; ++i) {
     Context& context = c->contexts[i];
     if (context.context != call.context) continue;
     CUstream stream = nullptr;
     if (context.recorder.observe(id, call, stream)) context.flush.run(c->driver, stream);
   }
+}
+
+void counters_meet_context(CUcontext context) {
+  Collector* c = running_collector();
+  if (c == nullptr || !c->plan.pc) return;
+  const Locked locked(*c);
+  if (Context* made = context_of(*c, context); made != nullptr && !enable_samples(*c, *made)) fail(*made);
 }
 
 void counters_lose_context(CUcontext context) {

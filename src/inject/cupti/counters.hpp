@@ -20,6 +20,9 @@ bool start_counters(const Api& api, const Subscription& subscription);
 /// A driver call of a kernel or graph, from the subscription's callback.
 void counters_saw_call(CUpti_CallbackId id, const CUpti_CallbackData& call);
 
+/// A context was made: what CUDA graphs are instantiated while it is not ready to be sampled are never sampled.
+void counters_meet_context(CUcontext context);
+
 /// A context is about to be destroyed: lets go of it.
 void counters_lose_context(CUcontext context);
 

@@ -83,24 +83,6 @@ std::uint32_t target_of(Collector& c, const RangePath& path, bool start_end) {
   return target;
 }
 
-Context* context_of(Collector& c, CUcontext current) {
-  for (std::size_t i = 0; i < c.context_count; ++i) {
-    if (c.contexts[i].context == current && c.contexts[i].state != Context::State::kGone) return &c.contexts[i];
-  }
-  if (c.context_count == kMostContexts) {
-    ++c.beyond;
-    return nullptr;
-  }
-  Context& made = c.contexts[c.context_count];
-  CUdevice device = 0;
-  if (c.driver.cuCtxGetDevice(&device) != CUDA_SUCCESS) return nullptr;
-  ++c.context_count;
-  made.context = current;
-  made.device = device;
-  pthread_cond_signal(&c.wake);  // the worker sets it up
-  return &made;
-}
-
 // Kernels one by one: the whole session belongs to one occurrence, on the program's thread.
 void finish_kernel_session(Context& context) {
   const Work work = context.mux->next_work();
@@ -168,7 +150,7 @@ void begin_occurrence(Collector& c, std::uint32_t target, std::uint32_t domain, 
   Mine& my = *mine();
   if (my.count == kMostActive) return;
   CUcontext current = nullptr;
-  if (c.driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr) return;
+  if (c.declined.load() || c.driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr) return;
   Active active{nullptr, target, domain, level, id, 0, false, 0};
   bool kernels = false, looked_at = false;
   {
@@ -200,7 +182,9 @@ void begin_occurrence(Collector& c, std::uint32_t target, std::uint32_t domain, 
     c.driver.cuCtxSynchronize();
     char name[24];
     std::snprintf(name, sizeof name, "o%u", active.context->in_session++);
-    const bool good = kernels ? active.context->profiler.start() : active.context->profiler.push(name);
+    Context& in = *active.context;
+    const bool good = c.plan.pc ? in.pc.start() : kernels ? in.profiler.start() : in.profiler.push(name);
+    if (c.plan.pc && (c.declined.load() || c.captures.any())) (void)in.pc.stop();  // meanwhile
     if (!good) {
       const Locked locked(c);
       active.context->mux->abandon();
@@ -226,7 +210,7 @@ void end_occurrence(Collector& c, std::size_t at) {
       c.captures.any();  // began inside and goes on: nobody may wait for the work that is to be counted
   if (active.measured && !captures) {
     c.driver.cuCtxSynchronize();
-    if (!context.kernels) good = context.profiler.pop();
+    if (!context.kernels) good = c.plan.pc ? context.pc.stop() : context.profiler.pop();
   }
   Signature signature;
   const bool recorded = active.recording != 0 && context.recorder.end(active.recording, signature);
@@ -313,6 +297,27 @@ void on_end(std::uint64_t id) {
 constexpr RangeObserver kObserver = {on_push, on_pop, on_start, on_end};
 
 }  // namespace
+
+Context* context_of(Collector& c, CUcontext current) {
+  for (std::size_t i = 0; i < c.context_count; ++i) {
+    if (c.contexts[i].context == current && c.contexts[i].state != Context::State::kGone) return &c.contexts[i];
+  }
+  if (c.context_count == kMostContexts) {
+    ++c.beyond;
+    return nullptr;
+  }
+  Context& made = c.contexts[c.context_count];
+  CUdevice device = 0;
+  std::uint32_t number = 0;  // a context that is being made is not the current one
+  const bool known = c.plan.pc ? c.pc.cuptiGetDeviceId(current, &number) == CUPTI_SUCCESS
+                               : c.driver.cuCtxGetDevice(&device) == CUDA_SUCCESS;
+  if (!known) return nullptr;
+  ++c.context_count;
+  made.context = current;
+  made.device = c.plan.pc ? static_cast<CUdevice>(number) : device;
+  pthread_cond_signal(&c.wake);  // the worker sets it up
+  return &made;
+}
 
 bool make_observer() {
   return pthread_key_create(&g_key, free_mine) == 0;

@@ -63,18 +63,7 @@ bool RangeApi::load(const Api& cupti, char* why, std::size_t why_bytes) {
 bool RangeProfiler::check(CUptiResult result, const char* call) {
   if (result == CUPTI_SUCCESS) return true;
   last_ = result;
-  const char* advice = "";
-  if (result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ||
-      result == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES) {
-    advice =
-        ". Run as root, or give the container CAP_SYS_ADMIN, or load the driver with "
-        "NVreg_RestrictProfilingToAdminUsers=0";
-  } else if (result == CUPTI_ERROR_HARDWARE_BUSY) {
-    advice =
-        ". Somebody else holds the counters: stop DCGM's profiling (dcgmi profile --pause), ncu, nsys, or "
-        "let other runs of rangescope not sample (--sample off)";
-  }
-  std::snprintf(error_, sizeof error_, "%s: %s%s", call, api_->api->text(result), advice);
+  std::snprintf(error_, sizeof error_, "%s: %s%s", call, api_->api->text(result), advice_of(result));
   return false;
 }
 

@@ -62,6 +62,12 @@ bool Recorder::wants(std::uint32_t cbid) {
   }
 }
 
+bool Recorder::launches_nccl(std::uint32_t cbid, const CUpti_CallbackData& call) {
+  const bool graph =
+      cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch || cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
+  return wants(cbid) && !graph && call.symbolName != nullptr && std::strstr(call.symbolName, "nccl") != nullptr;
+}
+
 void Recorder::lock() {
   while (busy_.test_and_set(std::memory_order_acquire)) {
   }

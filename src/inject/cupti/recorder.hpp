@@ -25,6 +25,8 @@ class Recorder {
 
   /// Driver functions whose callbacks observe() wants.
   [[nodiscard]] static bool wants(std::uint32_t cbid);
+  /// The call launches a kernel of NCCL.
+  [[nodiscard]] static bool launches_nccl(std::uint32_t cbid, const CUpti_CallbackData& call);
 
   /// Starts anew; `keep` also stores the kernels one by one. Answers with the recording's number, 0 while another one
   /// runs that is not taken over (`take`).

@@ -149,7 +149,7 @@ void write_tallies(Collector& c) {
       record.varied = tally.varied;
       record.rounds = tally.rounds;
       record.passes = tally.passes;
-      record.needed = static_cast<std::uint32_t>(context.profiler.passes());
+      record.needed = c.plan.pc ? 1 : static_cast<std::uint32_t>(context.profiler.passes());
       record.device = static_cast<std::uint32_t>(context.device);
       record.passed_over = tally.passed_over;
       record.waits = before.waits;
@@ -171,7 +171,8 @@ void write_metrics(const Collector& c) {
           record.bytes = static_cast<std::uint32_t>(std::strlen(plan.metrics[i]));
           stream.put_with(record, plan.metrics[i], record.bytes);
         }
-        encoder.info("counters", plan.per == counters::Per::kRange    ? "range"
+        encoder.info("counters", plan.pc                              ? "pc"
+                                 : plan.per == counters::Per::kRange  ? "range"
                                  : plan.per == counters::Per::kKernel ? "kernel"
                                                                       : "both");
         stream.flush();
@@ -181,7 +182,7 @@ void write_metrics(const Collector& c) {
 
 void write_cost(const Collector& c) {
   for (std::size_t i = 0; i < c.context_count; ++i) {
-    if (c.contexts[i].mux == nullptr) continue;
+    if (c.contexts[i].mux == nullptr || c.plan.pc) continue;
     char text[256];
     c.contexts[i].profiler.describe_cost(text, sizeof text);
     with_stream(

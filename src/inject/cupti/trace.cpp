@@ -17,6 +17,7 @@
 #include "inject/cupti/encode.hpp"
 #include "inject/cupti/launches.hpp"
 #include "inject/cupti/overhead.hpp"
+#include "inject/cupti/pc_sampler.hpp"
 #include "inject/cupti/threads.hpp"
 #include "inject/cupti/trace_settings.hpp"
 #include "inject/nvtx/capture.hpp"
@@ -214,6 +215,12 @@ void on_resource(Tracer& t, CUpti_CallbackId id, const void* data) {
       if (resource.resourceDescriptor != nullptr) {
         note_node(t, *static_cast<const CUpti_GraphData*>(resource.resourceDescriptor),
                   id == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
+      }
+      break;
+    case CUPTI_CBID_RESOURCE_CONTEXT_CREATED: counters_meet_context(resource.context); break;
+    case CUPTI_CBID_RESOURCE_MODULE_LOADED:
+      if (resource.resourceDescriptor != nullptr) {
+        keep_module(*static_cast<const CUpti_ModuleResourceData*>(resource.resourceDescriptor));
       }
       break;
     case CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING:

@@ -29,7 +29,7 @@ counters::Limits limits_of(const Collector& c, std::size_t passes, bool kernels,
   limits.passes = static_cast<std::uint32_t>(passes);
   limits.rounds = kernels && c.plan.per == counters::Per::kBoth ? 1 : c.plan.rounds;
   limits.skip_first = c.plan.skip_first;
-  limits.most_ranges = kernels ? 1 : counters::kMaxRanges;
+  limits.most_ranges = kernels || c.plan.pc ? 1 : counters::kMaxRanges;
   limits.wait_for_trace = waits;
   return limits;
 }
@@ -42,6 +42,7 @@ void end_before_what_was_loaded() {
 }
 
 bool set_up(Collector& c, Context& context) {
+  if (c.plan.pc) return true;
   char why[512] = {};
   claim_device();
   if (!context.profiler.enable(c.range, context.context, static_cast<std::uint32_t>(context.device), c.plan, tell_loss,
@@ -73,6 +74,7 @@ std::size_t room_for_kernels(const Collector& c, std::uint32_t target) {
 }
 
 bool arm(Collector& c, Context& context, const Work& work, std::size_t kernel_room) {
+  if (c.plan.pc) return context.pc.enabled() || enable_samples(c, context);
   if (!context.profiler.enabled() && !set_up(c, context)) return false;
   RangeProfiler& profiler = context.profiler;
   std::size_t pass = work.pass;
@@ -99,7 +101,7 @@ bool without_lock(Collector& c, Context& context, Action action) {
 
 // In the context whose work is to be counted.
 void pause_timeline(Collector& c) {
-  if (c.paused) return;
+  if (c.paused || c.plan.pc) return;
   c.paused = pause_activity();
   c.driver.cuCtxSynchronize();  // what is still running would be a kernel without an end
   flush_activity();
@@ -118,8 +120,8 @@ void make_ready(Collector& c, Context& context) {
   }
   const bool leaving = context.state == Context::State::kLeaving;
   context.kernels = c.plan.per == counters::Per::kKernel;
-  context.mux =
-      new (memory) Multiplexer(limits_of(c, context.profiler.passes(), context.kernels, c.plan.trace_first > 0));
+  const std::size_t passes = c.plan.pc ? 1 : context.profiler.passes();
+  context.mux = new (memory) Multiplexer(limits_of(c, passes, context.kernels, c.plan.trace_first > 0));
   context.state = leaving ? Context::State::kLeaving : Context::State::kReady;
 }
 
@@ -148,11 +150,12 @@ void detach(Collector& c, Context& last) {
     if (each.state != Context::State::kReady || !each.mux->resting()) continue;
     without_lock(c, each, [&] {
       each.profiler.disable();
+      each.pc.disable();
       return true;
     });
   }
   without_lock(c, last, [&] {
-    watch_launches(c, false);
+    if (!c.plan.pc) watch_launches(c, false);  // else NCCL is looked out for
     if (c.paused) c.paused = !resume_activity();
     return true;
   });
@@ -162,6 +165,7 @@ void detach(Collector& c, Context& last) {
 void release(Collector& c, Context& context) {
   without_lock(c, context, [&] {
     context.profiler.close_down();
+    context.pc.disable();
     return true;
   });
   context.state = Context::State::kGone;
@@ -209,6 +213,13 @@ bool work_on(Collector& c, Context& context) {
       return true;
     }
     case Work::Kind::kStop: {
+      if (c.plan.pc) {
+        if (without_lock(c, context, [&] { return context.pc.fetch(work.target); }))
+          context.mux->stopped();
+        else
+          fail(context);
+        return true;
+      }
       std::size_t pass = work.pass;
       Image* const images = context.images[work.target];
       Image& image = images[context.profiler.configuration(pass)];
@@ -305,8 +316,10 @@ void fail(Context& context) {
   context.state = Context::State::kFailed;
   if (context.mux != nullptr) context.mux->failed();
   char detail[512];
-  std::snprintf(detail, sizeof detail, "hardware counters stopped on device %d: %s", context.device,
-                context.profiler.error());
+  const bool pc = context.pc.error()[0] != '\0';
+  std::snprintf(detail, sizeof detail, "%s on device %d: %s",
+                pc ? "samples of the program counter ended" : "hardware counters stopped", context.device,
+                pc ? context.pc.error() : context.profiler.error());
   tell_loss(detail);
 }
 
@@ -315,6 +328,13 @@ void fail_to_begin(Context& context, std::size_t pass) {
       !context.profiler.give_up(context.profiler.configuration(pass), tell_loss))
     return fail(context);
   context.mux->begin_anew(static_cast<std::uint32_t>(context.profiler.passes()));
+}
+
+bool enable_samples(Collector& c, Context& context) {
+  claim_device();  // to the end: what is enabled may count at any time
+  if (!context.pc.enable(c.pc, c.pc_defined, context.context)) return false;
+  end_before_what_was_loaded();
+  return true;
 }
 
 bool start_worker(Collector& c) {

@@ -168,6 +168,13 @@ void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
   } else if (tally.rounds == 0) {
     const std::uint32_t lacking = tally.needed > tally.passes ? tally.needed - tally.passes : 0;
     const std::uint32_t a_run = std::max(tally.occurrences - std::min(tally.passed_over, tally.occurrences), 1u);
+    if (metrics_.empty())
+      return add("pc_not_sampled", tally.occurrences,
+                 fmt::format("'{}'{} has no samples of the program counter: none of {} could be "
+                             "sampled ({} settling, {} while the hardware was being programmed or "
+                             "a graph captured); --skip-first 1 samples those that settled too",
+                             path, on, base::counted(tally.occurrences, "occurrence"), tally.skipped_first,
+                             tally.skipped_arming));
     add("counters_incomplete", tally.occurrences,
         fmt::format("'{}'{} has no counters: {} needed, {} done, and {} of {} could be "
                     "measured ({} settling, {} while the hardware was being programmed or a graph captured, {} unlike "
@@ -185,6 +192,10 @@ void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
         fmt::format("'{}'{} stopped coming after {}: no more were waited for, and the timeline went on", path, on,
                     base::counted(tally.rounds, "complete round")));
   }
+  if (metrics_.empty() && tally.measured > 0)
+    add("pc_serialized", tally.measured,
+        "in so many occurrences of '" + path + "'" + on +
+            " the program counter was sampled: kernels ran one after the other there");
   if (tally.waits > 0) {
     keep_wait(tally);
     add("counters_waited", tally.waits,

@@ -21,6 +21,7 @@
 #include "read/native/gpu_clock.hpp"
 #include "read/native/gpu_records.hpp"
 #include "read/native/modules.hpp"
+#include "read/native/pc.hpp"
 #include "read/timeline.hpp"
 
 namespace rangescope::read::native {
@@ -87,7 +88,7 @@ class GpuReader {
   }
 
   void take(const GpuRecord& record) {
-    if (counters_.take(record)) return;
+    if (counters_.take(record) || pc_.take(record)) return;
     switch (record.head().type) {
       case gpu::Type::kName: take_name(record); break;
       case gpu::Type::kApi: take_api(record); break;
@@ -115,6 +116,7 @@ class GpuReader {
     link_launches();
     counters_.finish(where_);
     if (!session_.windows.empty()) cut_to_window();
+    pc_.finish(where_, first_.launches, name_of_, session_);
     if (double share = 0, run = 0, switching = 0, records = 0, windows = 0;
         std::sscanf(info("overhead").c_str(), "%lf %lf %lf %lf %lf", &share, &run, &switching, &records, &windows) ==
             5 &&
@@ -449,6 +451,7 @@ class GpuReader {
   model::Session& session_;
   Index index_;
   CounterReader counters_;
+  PcReader pc_;
   std::string where_;
   Counts first_;
   GpuClock clock_;

@@ -10,6 +10,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/demangle.hpp"
@@ -94,6 +95,34 @@ TEST(NativeGpu, EveryKernelOfTheZooIsInItsRange) {
 int kernels_in(const std::map<std::string, int>& counts, const std::string& path) {
   const auto at = counts.find(path);
   return at != counts.end() ? at->second : 0;
+}
+
+// tests/gpu/stalls.cu on an H200, one step of it sampled: the line where each kernel waits is marked there.
+TEST(NativeGpu, SamplesOfTheProgramCounterStandWhereKernelsWait) {
+  const model::Session s = session_of(kGolden / "stalls");
+  std::map<std::string, std::map<std::pair<std::uint32_t, std::string>, std::uint64_t>> found;
+  for (const model::PcSample& sample : s.pc.samples) {
+    const model::PcPlace& place = s.pc.places.at(sample.place);
+    EXPECT_EQ(s.launches.at(sample.launch).kind, model::LaunchKind::kKernel);
+    EXPECT_EQ(s.strings.view(place.file), "/tmp/b/tests/gpu/stalls.cu");
+    found[std::string(s.strings.view(s.kernel_names.at(place.function).short_name))]
+         [{place.line, std::string(s.strings.view(sample.reason))}] += sample.samples;
+  }
+  EXPECT_EQ(found.size(), 10u);
+  for (const auto& [kernel, line, reason] : {std::tuple{"chase", 16u, "long_scoreboard"},
+                                             {"banks", 26u, "short_scoreboard"},
+                                             {"chain", 33u, "wait"},
+                                             {"strided", 51u, "long_scoreboard"},
+                                             {"storing", 79u, "lg_throttle"},
+                                             {"sleeping", 84u, "sleeping"}}) {
+    const auto& of = found[kernel];
+    const auto most =
+        std::max_element(of.begin(), of.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    ASSERT_NE(most, of.end()) << kernel;
+    EXPECT_EQ(most->first, (std::pair{line, std::string(reason)})) << kernel;
+  }
+  EXPECT_EQ(s.gpu_pauses.size(), 1u) << "the occurrence that was sampled";
+  for (const model::Loss& loss : s.losses) EXPECT_EQ(loss.severity, model::Severity::kInfo) << loss.detail;
 }
 
 TEST(NativeGpu, WholeGraphLaunches) {

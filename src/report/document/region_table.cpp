@@ -359,6 +359,63 @@ KernelGrids kernel_grids(const Report& report, std::size_t most) {
   return out;
 }
 
+Grid stall_grid(const Report& report, std::size_t most) {
+  struct Row {
+    const model::KernelRow* kernel;
+    std::string in;
+  };
+  std::vector<Row> rows;
+  const auto of = [](const model::Region& region, const std::string& kernel) -> const model::Stalls* {
+    if (!region.gpu) return nullptr;
+    for (const model::KernelRow& row : region.gpu->top_kernels)
+      if (row.stalls && row.name == kernel) return &*row.stalls;
+    return nullptr;
+  };
+  for (const model::Region& region : report.regions) {
+    if (region.process || region.thread || !region.gpu) continue;
+    for (const model::KernelRow& row : region.gpu->top_kernels) {
+      const auto inside = [&](const model::Region& child) {  // a range inside has all of it
+        const model::Stalls* stalls = child.parent == region.id ? of(child, row.name) : nullptr;
+        return stalls != nullptr && stalls->samples == row.stalls->samples;
+      };
+      if (row.stalls && std::none_of(report.regions.begin(), report.regions.end(), inside))
+        rows.push_back({&row, model::path_text(region)});
+    }
+  }
+  const auto saves = [](const Row& row) { return row.kernel->stalls->saves_ns.value_or(0); };
+  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return saves(a) > saves(b); });
+  Grid grid({{"kernel", false, true, 0},
+             {"in", false, false, 1},
+             {"samples", true, false, 2},
+             {"warps wait for", false, false, 0},
+             {"at", false, false, 0},
+             {"saves at most", true, false, 0}});
+  for (const Row& row : std::span(rows).first(std::min(most, rows.size()))) {
+    const model::Stalls& stalls = *row.kernel->stalls;
+    std::vector<std::string> reasons;
+    for (const model::StallShare& each : stalls.reasons)
+      if (model::is_stall(each.reason) && reasons.size() < 2)
+        reasons.push_back(base::format_share(each.share) + " " + each.reason);
+    const std::string& name = row.kernel->label.empty() ? row.kernel->short_name : row.kernel->label;
+    std::string at = "-";
+    if (!stalls.lines.empty()) {
+      const model::StallLine& line = stalls.lines.front();
+      at = model::place_text(line);
+      if (line.line == 0 && line.function == row.kernel->short_name) at.erase(0, line.function.size());
+      at = base::printable(at) + " (" + base::format_share(line.share) + ")";
+    }
+    grid.add({{base::printable(name)},
+              {base::printable(row.in)},
+              {base::format_count(stalls.samples)},
+              {base::join(reasons, ", ")},
+              {at},
+              {stalls.saves_ns ? base::format_ns(*stalls.saves_ns) : "-"}});
+  }
+  if (rows.size() > grid.rows.size())
+    grid.more = base::counted(rows.size() - grid.rows.size(), "more kernel") + ": -f json has all";
+  return grid;
+}
+
 std::vector<Section> communication_sections(const Report& report, std::size_t most) {
   const auto rate = [](const std::optional<double>& value) { return value ? base::format_si(*value, "B/s") : "-"; };
   const auto where = [](const std::vector<std::string>& path) {

@@ -31,6 +31,9 @@ inline constexpr std::size_t kKernelColumns = 6;
 /// Collectives and messages of a parallel job: those with rows, each of at most `most` rows, the most waiting first.
 [[nodiscard]] std::vector<Section> communication_sections(const model::Report& report, std::size_t most);
 
+/// Why warps of kernels wait, where the program counter was sampled: what saves most first.
+[[nodiscard]] Grid stall_grid(const model::Report& report, std::size_t most);
+
 /// The operators of a framework.
 [[nodiscard]] Grid operator_grid(const model::Report& report, std::size_t most);
 

@@ -179,6 +179,7 @@ base::Result<Document> report_document(const model::Report& report, const Style&
     KernelGrids kernels = kernel_grids(report, style.top_kernels);
     add_grid(page, "Kernels", std::move(kernels.kernels));
     add_grid(page, "Metrics of kernels", std::move(kernels.metrics));
+    add_grid(page, "Why kernels wait", stall_grid(report, style.top_kernels));
     add_grid(page, "Operators", operator_grid(report, style.top_kernels));
   }
   if (style.explain) {
@@ -212,6 +213,7 @@ Document summary_document(const model::Report& report) {
   add_limits(page, report);
   add_grid(page, "Kernels by kind", family_grid(report));
   add_grid(page, "Kernels", kernel_grids(report, style.top_kernels).kernels);
+  add_grid(page, "Why kernels wait", stall_grid(report, style.top_kernels));
   page.sections.push_back(foot(report));
   return page;
 }

@@ -43,6 +43,19 @@ void measures(JsonWriter& json, const Region& region, std::string_view prefix) {
   if (!group.empty()) json.close();
 }
 
+void stalls(JsonWriter& json, const model::Stalls& of) {
+  json.open_line_object("stalls");
+  json.field("samples", of.samples);
+  json.line_objects("reasons", of.reasons,
+                    [&](const model::StallShare& each) { json.fields("reason", each.reason, "share", each.share); });
+  json.line_objects("lines", of.lines, [&](const model::StallLine& line) {
+    json.fields("file", or_null(line.file), "line", or_null(line.line), "function", line.function, "offset",
+                line.offset, "share", line.share, "reason", line.reason, "reason_share", line.reason_share);
+  });
+  json.field("saves_at_most_ns", of.saves_ns);
+  json.close();
+}
+
 void kernel_rows(JsonWriter& json, std::string_view name, const std::vector<model::KernelRow>& rows) {
   json.line_objects(name, rows, [&](const model::KernelRow& row) {
     json.fields("name", row.name, "short_name", row.short_name, "label", row.label, "calls", row.calls, "total_ns",
@@ -53,6 +66,7 @@ void kernel_rows(JsonWriter& json, std::string_view name, const std::vector<mode
                 row.shape.static_shared_bytes, "dynamic_shared_bytes", row.shape.dynamic_shared_bytes, "shapes",
                 row.shapes, "nccl", row.nccl);
     if (!row.metrics.empty()) write_metrics(json, row.metrics);
+    if (row.stalls) stalls(json, *row.stalls);
   });
 }
 
