@@ -178,7 +178,11 @@ bool Btree::cell(const std::byte* at, std::size_t offset, Cell& out) {
     if (size > static_cast<std::uint64_t>(end - p)) return refuse("payload beyond its page");
     out.payload = p;
     out.size = size;
-    out.limit = file_.data() + file_.size();
+    if (file_.data() + file_.size() - (p + size) < 8) {  // decode() loads every value as eight bytes
+      spill_.assign(p, p + size);
+      spill_.resize(size + 8);
+      out.payload = spill_.data();
+    }
     return true;
   }
   const std::uint64_t least = (usable_ - 12) * 32 / 255 - 23;
@@ -188,7 +192,6 @@ bool Btree::cell(const std::byte* at, std::size_t offset, Cell& out) {
   if (!overflow(p, local, size)) return false;
   out.payload = spill_.data();
   out.size = size;
-  out.limit = spill_.data() + spill_.size();
   return true;
 }
 
@@ -223,13 +226,7 @@ void Btree::plan(std::span<const Wanted> wanted) {
   }
 }
 
-bool Btree::decode(Cell cell, Value* out) {
-  if (cell.limit - (cell.payload + cell.size) < 8) {  // every value can be loaded as eight bytes
-    std::vector<std::byte> roomy(cell.size + 8);
-    std::memcpy(roomy.data(), cell.payload, cell.size);
-    spill_.swap(roomy);
-    cell.payload = spill_.data();
-  }
+bool Btree::decode(const Cell& cell, Value* out) {
   const std::byte* const end = cell.payload + cell.size;
   std::uint64_t header = 0;
   const std::byte* types = varint(cell.payload, end, header);

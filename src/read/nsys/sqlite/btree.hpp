@@ -81,8 +81,7 @@ class Btree {
 
  private:
   struct Cell {
-    const std::byte* payload = nullptr;
-    const std::byte* limit = nullptr;  ///< bytes up to here can be read
+    const std::byte* payload = nullptr;  ///< eight bytes behind it can be read too
     std::uint64_t size = 0;
     std::int64_t rowid = 0;
   };
@@ -97,7 +96,7 @@ class Btree {
     std::int32_t out = -1;  ///< index into the row, -1 to skip the column
     bool real = false, default_value = false;
   };
-  [[nodiscard]] bool decode(Cell cell, Value* out);
+  [[nodiscard]] bool decode(const Cell& cell, Value* out);
   void plan(std::span<const Wanted> wanted);
   void release(std::uint32_t before);
 
