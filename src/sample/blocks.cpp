@@ -86,4 +86,12 @@ void BlockFile::put(format::Type type, std::string_view raw, std::uint32_t items
   bytes_ += block.size();
 }
 
+void BlockFile::event(format::EventKind kind, std::string_view text, std::uint32_t count) {
+  const format::Event event{kind, count, now_ns()};
+  std::string raw(sizeof event, '\0');
+  std::memcpy(raw.data(), &event, sizeof event);
+  raw += text;
+  put(format::Type::kEvent, raw, 1);
+}
+
 }  // namespace rangescope::sample

@@ -23,6 +23,8 @@ class BlockFile {
   ~BlockFile();
 
   void put(wire::samples::Type type, std::string_view raw, std::uint32_t items);
+  /// A block of one event, of now.
+  void event(wire::samples::EventKind kind, std::string_view text, std::uint32_t count);
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   /// The disk refused: nothing more is written.
   [[nodiscard]] bool failed() const { return failed_; }

@@ -29,6 +29,11 @@ std::int64_t thread_cpu_ns() {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
+base::Result<BlockFile> new_file(const std::filesystem::path& folder) {
+  const std::string name = std::string("program") + wire::cpu::kSuffix;
+  return BlockFile::create(folder / name, wire::cpu::kMagic, wire::cpu::kVersion);
+}
+
 /// Only samples wake us, so the threads that ran last are looked at a little later: what do they wait for? Then rarely.
 constexpr std::int64_t kSoon_ns = 4'000'000, kRarely_ns = 20'000'000;
 /// Where only /proc tells what a thread waits for, waits of a millisecond are looked at while they last.
@@ -165,16 +170,14 @@ base::Result<Allowed> allowed() {
 }
 
 base::Result<void> leave_refusal(const std::filesystem::path& folder, const base::Error& why) {
-  auto file =
-      BlockFile::create(folder / (std::string("program") + wire::cpu::kSuffix), wire::cpu::kMagic, wire::cpu::kVersion);
+  auto file = new_file(folder);
   if (!file) return base::fail(std::move(file));
-  put_event(*file, wire::cpu::kUnavailable, why.hint.empty() ? why.what : why.what + ". " + why.hint, 1);
+  file->event(wire::cpu::kUnavailable, why.hint.empty() ? why.what : why.what + ". " + why.hint, 1);
   return {};
 }
 
 base::Result<std::unique_ptr<Recorder::State>> Recorder::make(const Options& options, const Running* to) {
-  auto file = BlockFile::create(options.folder / (std::string("program") + wire::cpu::kSuffix), wire::cpu::kMagic,
-                                wire::cpu::kVersion);
+  auto file = new_file(options.folder);
   if (!file) return base::fail(std::move(file));
   const bool kernel_names = kernel_has_names();
   auto events = Events::open(

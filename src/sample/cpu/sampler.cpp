@@ -431,7 +431,7 @@ void Sampler::describe(std::span<const CounterEvent> counters, std::span<const i
     else
       why += std::strerror(error);
   }
-  if (count > 0) event(wire::cpu::kNotCounted, why, count);
+  if (count > 0) file_.event(wire::cpu::kNotCounted, why, count);
 }
 
 // Appends what lies at an address to the copied stack, as far as there is memory.
@@ -546,18 +546,6 @@ void Sampler::put(wire::samples::Type type, Packer& packer) {
   packer.clear();
 }
 
-void put_event(BlockFile& file, wire::samples::EventKind kind, std::string_view text, std::uint32_t count) {
-  const wire::samples::Event event{kind, count, now_ns()};
-  std::string raw(sizeof event, '\0');
-  std::memcpy(raw.data(), &event, sizeof event);
-  raw += text;
-  file.put(wire::samples::Type::kEvent, raw, 1);
-}
-
-void Sampler::event(wire::samples::EventKind kind, std::string_view text, std::uint32_t count) {
-  put_event(file_, kind, text, count);
-}
-
 void Sampler::flush() {
   Packer modules;
   for (; modules_written_ < modules_.all().size(); ++modules_written_) {
@@ -584,7 +572,7 @@ void Sampler::flush() {
   put(wire::cpu::kHolders, holders_out_);
   if (!full_ && file_.bytes() > most_bytes_) {
     full_ = true;
-    event(wire::cpu::kBounded, "the file of CPU samples came to its bound", 1);
+    file_.event(wire::cpu::kBounded, "the file of CPU samples came to its bound", 1);
   }
 }
 
@@ -597,14 +585,15 @@ void Sampler::finish(std::int64_t now_ns, const std::filesystem::path& cache, st
   Packer sums;
   for (const CounterTotal& total : totals) sums.item(total.count, total.running_ns, total.possible_ns);
   put(wire::cpu::kTotals, sums);
-  if (crowded()) event(wire::cpu::kBounded, "more stacks than are kept apart", 1);
-  if (forgot_code_ || modules_.crowded()) event(wire::cpu::kBounded, "code at more places than are kept", 1);
+  if (crowded()) file_.event(wire::cpu::kBounded, "more stacks than are kept apart", 1);
+  if (forgot_code_ || modules_.crowded()) file_.event(wire::cpu::kBounded, "code at more places than are kept", 1);
   if (python_lost_ > 0)
-    event(wire::cpu::kPythonLate, std::to_string(python_due_), static_cast<std::uint32_t>(python_lost_));
+    file_.event(wire::cpu::kPythonLate, std::to_string(python_due_), static_cast<std::uint32_t>(python_lost_));
   if (short_threads_ > 0)
-    event(wire::cpu::kShortThreads, std::to_string(short_threads_ns_), static_cast<std::uint32_t>(short_threads_));
-  if (throttled_ > 0) event(wire::cpu::kThrottled, "", static_cast<std::uint32_t>(throttled_));
-  for (const std::string& why : python_unread_) event(wire::cpu::kPythonUnread, why, 1);
+    file_.event(wire::cpu::kShortThreads, std::to_string(short_threads_ns_),
+                static_cast<std::uint32_t>(short_threads_));
+  if (throttled_ > 0) file_.event(wire::cpu::kThrottled, "", static_cast<std::uint32_t>(throttled_));
+  for (const std::string& why : python_unread_) file_.event(wire::cpu::kPythonUnread, why, 1);
   name_frames(cache);
   std::string python;
   for (const std::string& version : python_versions_) python += "python " + version + " structures\n";
@@ -626,7 +615,8 @@ void Sampler::name_frames(const std::filesystem::path& cache) {
     std::size_t unnamed = 0;
     const auto named = names_of_module(module, addresses, cache, unnamed);
     if (unnamed > 0)
-      event(wire::cpu::kBounded, "naming functions of " + module.path + " takes more memory or time than is given", 1);
+      file_.event(wire::cpu::kBounded,
+                  "naming functions of " + module.path + " takes more memory or time than is given", 1);
     Packer out;
     const auto told = [&] {
       put(wire::cpu::kSymbols, out);

@@ -22,8 +22,6 @@
 
 namespace rangescope::sample::cpu {
 
-void put_event(BlockFile& file, wire::samples::EventKind kind, std::string_view text, std::uint32_t count);
-
 class Sampler final : public Sink {
  public:
   static constexpr std::size_t kMostStacks = 2'000'000;  ///< and frames: they are kept until the end
@@ -69,7 +67,7 @@ class Sampler final : public Sink {
   void finish(std::int64_t now_ns, const std::filesystem::path& cache, std::int64_t own_cpu_ns,
               std::span<const CounterTotal> totals);
   /// The recording ended before the program did.
-  void cut(std::string_view why) { event(wire::cpu::kBounded, why, 1); }
+  void cut(std::string_view why) { file_.event(wire::cpu::kBounded, why, 1); }
 
  private:
   static constexpr std::int64_t kSettled_ns = 300'000'000;
@@ -136,7 +134,6 @@ class Sampler final : public Sink {
   void find_holder(Thread& waiting);
   void wait_ended(Thread& thread, std::uint32_t tid, std::int64_t at_ns);
   void put(wire::samples::Type type, wire::cpu::Packer& packer);
-  void event(wire::samples::EventKind kind, std::string_view text, std::uint32_t count);
   void name_frames(const std::filesystem::path& cache);
 
   BlockFile file_;

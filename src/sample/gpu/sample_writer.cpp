@@ -84,14 +84,6 @@ void SampleWriter::take(std::int64_t start_ns, std::int64_t end_ns) {
   if (starts_.size() >= kMostItems) flush(false);
 }
 
-void SampleWriter::event(format::EventKind kind, std::string_view text, std::uint32_t count) {
-  const format::Event event{kind, count, now_ns()};
-  std::string raw(sizeof event, '\0');
-  std::memcpy(raw.data(), &event, sizeof event);
-  raw += text;
-  file_.put(format::Type::kEvent, raw, 1);
-}
-
 void SampleWriter::flush(bool last) {
   if (last && merged_ > 0) take(merged_start_ns_, merged_end_ns_);
   if (!starts_.empty()) {
@@ -107,7 +99,7 @@ void SampleWriter::flush(bool last) {
     // Merging doubles each time that half of what was left is gone: what follows fits, however long it takes.
     if (file_.bytes() > most_bytes_ - most_bytes_ / (2ull * merge_) && merge_ < (1u << 20)) {
       merge_ *= 2;
-      event(format::EventKind::kCoarser, "the file of samples came near its bound", merge_);
+      file_.event(format::EventKind::kCoarser, "the file of samples came near its bound", merge_);
     }
   }
   if (!last) return;

@@ -34,7 +34,9 @@ class SampleWriter {
 
   /// `values`: one a metric, NaN for none.
   void add(std::int64_t start_ns, std::int64_t end_ns, const double* values);
-  void event(wire::samples::EventKind kind, std::string_view text, std::uint32_t count = 0);
+  void event(wire::samples::EventKind kind, std::string_view text, std::uint32_t count = 0) {
+    file_.event(kind, text, count);
+  }
   /// Writes what is buffered; `last`: and that this is the end.
   void flush(bool last);
 
