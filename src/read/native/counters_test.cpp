@@ -72,12 +72,20 @@ class Stream {
     record.bytes = static_cast<std::uint32_t>(text.size());
     put(record, text.data(), text.size());
   }
-  void copy(std::int64_t start_ns) {
+  void call(std::int64_t start_ns) {
+    gpu::Launch record{};
+    record.head.type = gpu::Type::kLaunch;
+    record.head.id = 5;
+    record.start_ns = start_ns;
+    record.duration_ns = 10;
+    put(record, nullptr, 0);
+  }
+  void copy(std::int64_t start_ns, std::int64_t length_ns = 100) {
     gpu::Copy record{};
     record.head.type = gpu::Type::kCopy;
     record.head.id = 5;
     record.start_ns = start_ns;
-    record.end_ns = start_ns + 100;
+    record.end_ns = start_ns + length_ns;
     put(record, nullptr, 0);
   }
   void activity(bool resumed, std::int64_t at) {
@@ -199,6 +207,25 @@ TEST(GpuRecords, WindowsWithoutTheCallsOfTheirWorkSayNothingOfIt) {
   EXPECT_EQ(session.copies.size(), 0u);
   ASSERT_NE(loss(session, "gpu_partial"), nullptr);
   EXPECT_EQ(loss(session, "gpu_partial")->count, 1u);
+}
+
+// As CUPTI 13.0 has nodes of a graph on an H200: a window from 5,000 on, a replay at 6,000 that ends at 6,200.
+TEST(GpuRecords, WorkWithTheBeginOfARunBeforeThePauseHasNoTime) {
+  Stream s;
+  s.activity(false, 1000);
+  s.activity(true, 5000);
+  s.activity(false, 7000);
+  s.call(6000);
+  s.copy(900, 5300);
+  s.copy(6050);
+  const model::Session session = session_of(s.bytes());
+  ASSERT_EQ(session.copies.size(), 1u);
+  EXPECT_EQ(session.copies[0].start_ns, 6050);
+  ASSERT_NE(loss(session, "gpu_partial"), nullptr);
+  EXPECT_EQ(loss(session, "gpu_partial")->count, 1u);
+  ASSERT_EQ(session.gpu_pauses.size(), 3u);
+  EXPECT_EQ(session.gpu_pauses[2].start_ns, 6000);
+  EXPECT_EQ(session.gpu_pauses[2].end_ns, 6200);
 }
 
 TEST(CounterRecords, OtherSizesAreANoteOnTheMetricsOfTheRange) {
