@@ -351,17 +351,14 @@ namespace {
 
 base::Result<Report> summed_up(const Session& session, const Options& options, Details& details, bool kept) {
   Report report;
-  auto useful = parse_useful(options.flops);
-  if (!useful) return base::fail(std::move(useful));
-  const auto bytes = parse_useful(options.bytes), work = parse_work(options.work, options.tokens);
-  if (!bytes) return tl::make_unexpected(bytes.error());
-  if (!work) return tl::make_unexpected(work.error());
+  const auto useful = TRY(parse_useful(options.flops)), bytes = TRY(parse_useful(options.bytes)),
+             work = TRY(parse_work(options.work, options.tokens));
   describe_run(session, report);
   report.losses = session.losses;
   if (!session.summary.empty()) {
     if (session.ranges.empty() && session.kernels.empty() && session.measurements.empty()) {
-      if (auto added = add_summaries(session, options, report); !added) return base::fail(std::move(added));
-      add_rows(nullptr, report);
+      TRY(add_summaries(session, options, report));
+      add_rows(nullptr, {}, report);
       tell_kernels_apart(report);
       return report;
     }
@@ -378,40 +375,36 @@ base::Result<Report> summed_up(const Session& session, const Options& options, D
   link_nodes(tree, session);
   take_out_recording(session, tree);
   tree_losses(tree, session, report);
-  auto selected = select_nodes(tree, session, options, report.notes);
-  if (!selected) return base::fail(std::move(selected));
-  auto kernels = select_kernels(session, options, report.notes);
-  if (!kernels) return base::fail(std::move(kernels));
+  const auto selected = TRY(select_nodes(tree, session, options, report.notes));
+  const auto kernels = TRY(select_kernels(session, options, report.notes));
 
-  const std::vector<RegionKey>& keys = details.keys = plan_regions(tree, session, options, *selected);
-  const Buckets& by_cell = details.by_cell =
-      bucket_sort(tree.cell.size(), tree.cells.size(), [&](std::size_t o) { return tree.cell[o]; });
+  details.keys = plan_regions(tree, session, options, selected);
+  details.by_cell = bucket_sort(tree.cell.size(), tree.cells.size(), [&](std::size_t o) { return tree.cell[o]; });
+  const Regions regions{session, options, tree, details.keys, details.by_cell};
   std::vector<std::vector<std::uint32_t>> sampled;
-  report.regions = wall_regions(tree, session, options, keys, by_cell, sampled);
+  report.regions = wall_regions(regions, sampled);
   std::vector<std::uint64_t> busy;
   if (has_gpu_work(session))
-    busy = add_gpu_work(session, options, tree, contexts, keys, by_cell, sampled, *kernels, report,
-                        kept ? &details.gpu : nullptr);
-  if (in_windows(session)) add_estimates(session, tree, keys, by_cell, busy, report);
+    busy = add_gpu_work(regions, contexts, sampled, kernels, report, kept ? &details.gpu : nullptr);
+  if (in_windows(session)) add_estimates(regions, busy, report);
   base::Held<model::CpuWork> whole;  // of all threads, where there is no range
-  add_cpu(session, options, tree, contexts, keys, report, whole);
-  if (session.unrecorded.kernels) add_projections(session, tree, keys, by_cell, report);
+  add_cpu(session, options, tree, contexts, details.keys, report, whole);
+  if (session.unrecorded.kernels) add_projections(regions, report);
   if (session.unrecorded.kernels || session.unrecorded.copies) busy.clear();
-  const std::vector<Phase>& phases = details.phases = find_phases(session, tree, by_cell, busy);
-  if (!session.ranges.empty()) add_steady(session, tree, keys, by_cell, busy, phases, report);
-  add_useful(session, *useful, &model::Utilization::useful_flop, tree, keys, by_cell, report);
-  add_useful(session, *bytes, &model::Utilization::useful_bytes, tree, keys, by_cell, report);
-  add_measurements(session, options, tree, keys, *kernels, report);
-  if (is_light(session)) add_wall_samples(session, tree, keys, by_cell, report);
-  add_given_work(session, *work, tree, keys, by_cell, report);
-  add_kernel_counters(session, *kernels, report);
-  const Occurrences occurrences{session, tree, keys, by_cell, phases};
+  const std::vector<Phase>& phases = details.phases = find_phases(session, tree, details.by_cell, busy);
+  if (!session.ranges.empty()) add_steady(regions, busy, phases, report);
+  add_useful(useful, &model::Utilization::useful_flop, regions, report);
+  add_useful(bytes, &model::Utilization::useful_bytes, regions, report);
+  add_measurements(regions, kernels, report);
+  if (is_light(session)) add_wall_samples(regions, report);
+  add_given_work(work, regions, report);
+  add_kernel_counters(session, kernels, report);
   make_program_region(session, std::move(whole), report);
-  add_rows(&occurrences, report);
+  add_rows(&regions, phases, report);
   if (report.ranks.size() > 1) {
     if (!details.calls) details.calls = find_collectives(session);
-    add_communication(session, options, tree, *details.calls, keys, report);
-    hold_ranks_together(session, tree, keys, by_cell, report);
+    add_communication(regions, *details.calls, report);
+    hold_ranks_together(regions, report);
   }
   tell_kernels_apart(report);
   add_operators(session, report);

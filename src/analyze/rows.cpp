@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <deque>
-#include <limits>
 #include <map>
 #include <tuple>
 
 #include "analyze/cpu/cpu.hpp"
 #include "analyze/names/fold.hpp"
 #include "analyze/statistics/spread.hpp"
-#include "analyze/tree/recording.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -18,7 +16,8 @@ using model::GpuWork;
 using model::Region;
 using model::Report;
 
-constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
+/// Fewer siblings than this stay apart: three rows are read faster than one with a spread.
+constexpr std::int64_t kFewestSiblings = 4;
 
 void add_count(std::int64_t& to, std::int64_t from) {
   to = to < 0 || from < 0 ? -1 : to + from;
@@ -53,69 +52,10 @@ std::map<std::string, model::Metric> merged_metrics(const Report& report, const 
   return out;
 }
 
-void merge_occurrences(const Occurrences& all, const Report& report, const std::vector<std::uint32_t>& members,
-                       Region& region) {
-  std::vector<std::int64_t> lengths, settled, scratch;
-  std::vector<std::uint32_t> cells;
-  std::map<std::uint32_t, std::vector<std::uint32_t>> of_thread;  // those that are compared
-  model::Distribution unlisted;
-  model::Steady steady;
-  double busy = 0, traced = 0;
-  bool busy_known = true;
-  for (const std::uint32_t id : members) {
-    const RegionKey& key = all.keys[id];
-    for (std::size_t i = key.first; i < key.last; ++i) {
-      cells.push_back(all.tree.node_cells[i]);
-      if (const UnlistedOfCell* more = all.tree.unlisted(cells.back())) unlisted.add(more->wall);
-      for (const std::uint32_t o : all.by_cell.of(cells.back())) {
-        if (all.phases[o] == Phase::kWithout) continue;
-        const std::int64_t length = wall_of(all.session, all.tree, o);
-        if (all.phases[o] != Phase::kSlowed || region.wall.profiler_ns == region.wall.recording_ns)
-          lengths.push_back(length);
-        if (all.phases[o] != Phase::kSlowed) of_thread[all.tree.cells[cells.back()].thread].push_back(o);
-      }
-    }
-  }
-  region.wall.per_occurrence_ns = spread_of(lengths, unlisted, scratch);
-  region.across = across_of(all.tree, all.session, cells);
-  region.threads = region.across && region.across->of_threads ? region.across->parts : region.threads;
-  // What comes first in each member, and again in the next one, is no warm-up of them together.
-  for (auto& [thread, in_order] : of_thread) {
-    std::sort(in_order.begin(), in_order.end(), Earlier{all.session, all.tree});
-    const std::size_t most = warm_ups(all.session, all.tree, in_order, nullptr, {});
-    bool warm = true;
-    for (std::size_t i = 0; i < in_order.size(); ++i) {
-      const std::int64_t length = wall_of(all.session, all.tree, in_order[i]);
-      const auto ns = static_cast<double>(length);
-      warm = warm && i < most && all.phases[in_order[i]] == Phase::kWarmUp;
-      if (!warm) {
-        settled.push_back(length);
-        steady.wall_total_ns += ns;
-        continue;
-      }
-      ++steady.left_out;
-      steady.left_out_ns += ns;
-      steady.longest_ns = std::max(steady.longest_ns, ns);
-    }
-  }
-  if (settled.empty()) return;
-  for (const std::uint32_t id : members) {
-    const auto& one = report.regions[id].steady;
-    if (!one) continue;
-    traced += one->wall_total_ns;
-    busy_known &= one->busy_share.has_value();
-    busy += one->busy_share.value_or(0) * one->wall_total_ns;
-  }
-  steady.occurrences = std::ssize(settled) + static_cast<std::int64_t>(unlisted.moments.n);
-  steady.wall_total_ns += static_cast<double>(unlisted.moments.sum);
-  steady.wall_ns = spread_of(settled, std::move(unlisted), scratch);
-  if (busy_known && traced > 0) steady.busy_share = busy / traced;
-  region.steady = steady;
-}
-
 class Builder {
  public:
-  Builder(const Occurrences* occurrences, Report& report) : occurrences_(occurrences), report_(report) {}
+  Builder(const Regions* regions, const std::vector<Phase>& phases, Report& report)
+      : regions_(regions), phases_(phases), report_(report) {}
 
   void run() {
     children_.resize(report_.regions.size());
@@ -149,8 +89,8 @@ class Builder {
  private:
   /// Of a trace of PyTorch: what ran on a GPU's stream, and what the profiler did, in ranges that no thread opened.
   [[nodiscard]] bool of_the_profiler(const Region& region) const {
-    if (occurrences_ == nullptr || (region.domain != "overhead" && region.domain != "gpu_annotation")) return false;
-    const auto& processes = occurrences_->session.processes;
+    if (regions_ == nullptr || (region.domain != "overhead" && region.domain != "gpu_annotation")) return false;
+    const auto& processes = regions_->session.processes;
     return !processes.empty() && processes.front().operators;
   }
 
@@ -189,7 +129,7 @@ class Builder {
         families.back().last = last + 1;
       }
       const auto names = static_cast<std::int64_t>(families.size() - before);
-      if (names < static_cast<std::int64_t>(kFewestSiblings)) continue;
+      if (names < kFewestSiblings) continue;
       families.resize(before);
       families.push_back({first, last, names});
       std::sort(children.begin() + static_cast<std::ptrdiff_t>(first),
@@ -231,13 +171,8 @@ class Builder {
       add_count(out.unclosed, member.unclosed);
       out.threads = std::max(out.threads, member.threads);
       out.processes = std::max(out.processes, member.processes);
-      out.wall.inclusive_ns += member.wall.inclusive_ns;
-      out.wall.exclusive_ns += member.wall.exclusive_ns;
+      for (const auto field : model::kWallTimes) out.wall.*field += member.wall.*field;
       out.wall.share += member.wall.share;
-      out.wall.profiler_ns += member.wall.profiler_ns;
-      out.wall.recording_ns += member.wall.recording_ns;
-      out.wall.unlisted += member.wall.unlisted;
-      out.wall.quantile_error = std::max(out.wall.quantile_error, member.wall.quantile_error);
       if (member.cpu && out.cpu)
         add_cpu_work(*out.cpu, *member.cpu);
       else if (member.cpu)
@@ -251,18 +186,30 @@ class Builder {
         out.gpu->copies_by_kind.clear();
         out.gpu->launch_latency_ns.reset();
         out.gpu->distinct_kernels = -1;
-        out.gpu->kernel_ns_per_occurrence =
-            out.gpu->busy_ns_per_occurrence = {kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown};
+        out.gpu->kernel_ns_per_occurrence = out.gpu->busy_ns_per_occurrence = model::kNoSpread;
       }
     }
-    out.wall.per_occurrence_ns = {kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown};
-    if (occurrences_ != nullptr && !occurrences_->session.ranges.empty())
-      merge_occurrences(*occurrences_, report_, members, out);
+    out.wall.per_occurrence_ns = model::kNoSpread;
+    if (regions_ != nullptr && !regions_->session.ranges.empty()) put_together(members, out);
     out.metrics = merged_metrics(report_, members);
     return out;
   }
 
-  const Occurrences* occurrences_;
+  void put_together(const std::vector<std::uint32_t>& members, Region& out) const {
+    add_occurrences(occurrences_of(*regions_, phases_, members), true, out);
+    out.threads = out.across && out.across->of_threads ? out.across->parts : out.threads;
+    double busy = 0, traced = 0;
+    for (const std::uint32_t id : members) {
+      const auto& one = report_.regions[id].steady;
+      if (one && !one->busy_share) return;
+      traced += one ? one->wall_total_ns : 0;
+      busy += one ? *one->busy_share * one->wall_total_ns : 0;
+    }
+    if (out.steady && traced > 0) out.steady->busy_share = busy / traced;
+  }
+
+  const Regions* regions_;
+  const std::vector<Phase>& phases_;
   Report& report_;
   std::vector<std::vector<std::uint32_t>> children_;
 };
@@ -281,14 +228,14 @@ base::Held<model::Bound> common_bound(const Report& report, const std::vector<st
 
 }  // namespace
 
-void add_rows(const Occurrences* occurrences, Report& report) {
-  Builder(occurrences, report).run();
+void add_rows(const Regions* regions, const std::vector<Phase>& phases, Report& report) {
+  Builder(regions, phases, report).run();
 }
 
 void finish_rows(Report& report) {
-  const double all = report.total ? report.total->kernel_ns : kNotKnown;
+  const double all = report.total ? report.total->kernel_ns : model::kNan;
   const auto share = [&](base::Held<GpuWork>& work) {
-    if (work) work->share = all > 0 ? work->kernel_ns / all : kNotKnown;
+    if (work) work->share = all > 0 ? work->kernel_ns / all : model::kNan;
   };
   for (Region& region : report.regions) share(region.gpu);
   share(report.unattributed);

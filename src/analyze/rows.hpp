@@ -6,25 +6,12 @@
 #pragma once
 
 #include "analyze/time/steady.hpp"
-#include "analyze/tree/regions.hpp"
 
 namespace rangescope::analyze {
 
-/// Fewer siblings than this stay apart: three rows are read faster than one with a spread.
-inline constexpr std::size_t kFewestSiblings = 4;
-
-/// Where a merged region finds its occurrences.
-struct Occurrences {
-  const model::Session& session;
-  const Tree& tree;
-  const std::vector<RegionKey>& keys;  ///< of Report::regions
-  const Buckets& by_cell;
-  const std::vector<Phase>& phases;
-};
-
-/// Fills Report::rows from the regions of the aggregate. `occurrences` is null where an input has totals only: then
-/// merged rows have no medians.
-void add_rows(const Occurrences* occurrences, model::Report& report);
+/// Fills Report::rows from the regions of the aggregate. `regions` is null where an input has totals only: then merged
+/// rows have no medians.
+void add_rows(const Regions* regions, const std::vector<Phase>& phases, model::Report& report);
 
 /// Also the shares of all kernels' time of each region, and after bounds were found those of merged rows.
 void finish_rows(model::Report& report);

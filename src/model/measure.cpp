@@ -136,9 +136,8 @@ std::optional<double> value_of(const Region& region, std::string_view tag) {
   if (const Measure* measure = find_measure(tag)) return measure->get(region);
   constexpr std::string_view kPrefix = "metrics.";
   if (tag.starts_with(kPrefix)) tag.remove_prefix(kPrefix.size());
-  const auto found = region.metrics.find(std::string(tag));
-  if (found == region.metrics.end() || !found->second.absent.empty()) return std::nullopt;
-  return found->second.value;
+  const Metric* found = known_metric(region.metrics, std::string(tag));
+  return found == nullptr ? std::nullopt : std::optional(found->value);
 }
 
 std::vector<std::string> measure_tags() {

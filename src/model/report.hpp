@@ -28,6 +28,8 @@ struct Spread {
   double min = 0, median = 0, p95 = 0, max = 0, mean = 0, stddev = 0;  ///< stddev: sample (n-1), 0 for n < 2
 };
 
+inline constexpr Spread kNoSpread{kNan, kNan, kNan, kNan, kNan, kNan};  ///< of values that are not known
+
 /// CPU wall time of a region, nanoseconds.
 /// Upper bounds of the bins of WallTime::histogram; one more bin holds what is longer. nanoseconds
 inline constexpr std::array<std::int64_t, 21> kLengthBounds = {
@@ -48,6 +50,10 @@ struct WallTime {
   double quantile_error = 0;
   std::vector<std::uint64_t> histogram;  ///< occurrences by length (kLengthBounds); empty where it was not asked for
 };
+
+/// What of it adds up over regions and ranks: the one list.
+inline constexpr std::array kWallTimes = {&WallTime::inclusive_ns, &WallTime::exclusive_ns, &WallTime::profiler_ns,
+                                          &WallTime::recording_ns};
 
 /// What remains of a region when the occurrences that warm it up are left out: the first of each thread that took far
 /// longer than the rest without more work for the GPU (analyze/time/steady.hpp).
@@ -81,6 +87,12 @@ struct Metric {
   std::string absent;       ///< not empty: no value, and why
   bool of_all = false;      ///< an amount is that of all occurrences; else of one
 };
+
+/// The metric of that name, where it has a value.
+[[nodiscard]] inline const Metric* known_metric(const std::map<std::string, Metric>& metrics, const std::string& name) {
+  const auto found = metrics.find(name);
+  return found == metrics.end() || !found->second.absent.empty() ? nullptr : &found->second;
+}
 
 /// One kernel (by demangled name) within a region or the whole run.
 struct KernelRow {

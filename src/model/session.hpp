@@ -206,6 +206,15 @@ struct RecordingCost {
   return {own, pair - own};
 }
 
+/// each(items), of all kinds of work on GPUs.
+template <class S, class Each>
+void for_each_gpu_work(S& session, Each&& each) {
+  each(session.kernels);
+  each(session.copies);
+  each(session.memsets);
+  each(session.graph_launches);
+}
+
 /// Occurrences of ranges, listed or not.
 [[nodiscard]] inline std::uint64_t count_ranges(const Session& session) {
   std::uint64_t count = session.ranges.size();

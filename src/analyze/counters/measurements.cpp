@@ -368,11 +368,9 @@ class Joiner {
     return out;
   }
 
-  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
   static void forget_wall(model::Region& region) {
     region.occurrences = region.unclosed = -1;
-    region.wall = {kUnknown, kUnknown, {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown}, kUnknown};
+    region.wall = {model::kNan, model::kNan, model::kNoSpread, model::kNan};
     if (region.threads == 0) region.threads = -1;
   }
 
@@ -419,8 +417,8 @@ class Joiner {
           most = calls, row.shape = session_.kernel_shapes[shape];
       }
       // The time of a kernel is known when every result of it has one: a part of it is no total.
-      row.total_ns = of_name.timed == row.calls ? of_name.total_ns : kUnknown;
-      row.duration_ns = {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown};
+      row.total_ns = of_name.timed == row.calls ? of_name.total_ns : model::kNan;
+      row.duration_ns = model::kNoSpread;
       if (of_name.timed == row.calls && of_name.times.size() == static_cast<std::size_t>(row.calls))
         row.duration_ns = spread_of<std::int64_t>(std::span<const std::int64_t>(of_name.times), scratch);
       else if (row.calls > 0)  // of summaries the mean alone is known
@@ -432,7 +430,7 @@ class Joiner {
       work.kernel_ns = total;
       work.exclusive_kernel_ns = at.exclusive_ns;
     }
-    for (model::KernelRow& row : work.top_kernels) row.share = total == 0 ? kUnknown : row.total_ns / total;
+    for (model::KernelRow& row : work.top_kernels) row.share = total == 0 ? model::kNan : row.total_ns / total;
     const auto order = [](const model::KernelRow& row) {  // those without a time last
       return std::tuple(std::isnan(row.total_ns), std::isnan(row.total_ns) ? 0 : -row.total_ns, std::cref(row.name));
     };
@@ -470,30 +468,26 @@ void add_measured_cells(const Session& session, Domains domains, Tree& tree) {
         const auto [at, added] =
             cells.emplace(std::tuple(result.process, thread, PathKey{parent, range.domain, range.name, range.kind}),
                           static_cast<std::uint32_t>(tree.cells.size()));
-        if (added) {
-          Cell cell;
-          cell.process = result.process;
-          cell.thread = thread;
-          cell.parent = parent;
-          cell.domain = range.domain;
-          cell.name = range.name;
-          cell.kind = range.kind;
-          cell.first_start_ns = order;
-          tree.cells.push_back(cell);
-        }
+        if (added)
+          tree.cells.push_back({.process = result.process,
+                                .thread = thread,
+                                .parent = parent,
+                                .domain = range.domain,
+                                .name = range.name,
+                                .kind = range.kind,
+                                .first_start_ns = order});
         parent = at->second;
       }
     }
   }
 }
 
-void add_measurements(const Session& session, const Options& options, const Tree& tree,
-                      const std::vector<RegionKey>& keys, const std::vector<char>& chosen_kernels,
-                      model::Report& report) {
+void add_measurements(const Regions& regions, const std::vector<char>& chosen_kernels, model::Report& report) {
+  const Session& session = regions.session;
   if (session.measurements.empty()) return;
-  Joiner joiner(session, options, tree, chosen_kernels);
+  Joiner joiner(session, regions.options, regions.tree, chosen_kernels);
   for (const Measurement& result : session.measurements) joiner.take(result);
-  joiner.finish(keys, !session.ranges.empty(), has_gpu_work(session), options.top_kernels, report);
+  joiner.finish(regions.keys, !session.ranges.empty(), has_gpu_work(session), regions.options.top_kernels, report);
 }
 
 }  // namespace rangescope::analyze

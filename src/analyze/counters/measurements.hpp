@@ -21,8 +21,6 @@ void add_measured_cells(const model::Session& session, Domains domains, Tree& tr
 
 /// Metrics of regions and of their kernels; without a timeline also occurrences, kernel counts and kernel times.
 /// Results whose path no region has become a loss that names them.
-void add_measurements(const model::Session& session, const Options& options, const Tree& tree,
-                      const std::vector<RegionKey>& keys, const std::vector<char>& chosen_kernels,
-                      model::Report& report);
+void add_measurements(const Regions& regions, const std::vector<char>& chosen_kernels, model::Report& report);
 
 }  // namespace rangescope::analyze

@@ -12,6 +12,11 @@
 namespace rangescope::analyze {
 namespace {
 
+// Thresholds of classify(), 0..1. They stand in every reason that it gives.
+constexpr double kIdleShare = 0.5;      // GPU busy for less of the region's wall time: the GPU waits for work
+constexpr double kBoundShare = 0.5;     // a resource used at least this much of its peak bounds the region
+constexpr double kBalancedShare = 0.1;  // two resources nearer to each other than this bound it together
+
 struct Precision {
   const char* metric;  // of conf/metrics/roofline.yaml
   const char* peak;    // key of Peaks::flop_per_s
@@ -36,9 +41,8 @@ struct Level {
 constexpr auto kLevels = std::to_array<Level>({{"dram_bytes", "dram"}, {"l2_bytes", "l2"}, {"l1_bytes", "l1"}});
 
 std::optional<double> metric(const model::Region& region, const char* name) {
-  const auto found = region.metrics.find(name);
-  if (found == region.metrics.end() || !found->second.absent.empty()) return std::nullopt;
-  return found->second.value;
+  const auto* found = model::known_metric(region.metrics, name);
+  return found == nullptr ? std::nullopt : std::optional(found->value);
 }
 
 double peak_of(const model::Peaks* peaks, const char* key) {
@@ -80,8 +84,7 @@ std::optional<Use> memory_use(const model::Region& region, const model::Peaks* p
   return most;
 }
 
-std::optional<Use> compute_use(const model::Region& region, const model::Peaks* peaks, std::optional<double> busy_ns,
-                               double enough) {
+std::optional<Use> compute_use(const model::Region& region, const model::Peaks* peaks, std::optional<double> busy_ns) {
   std::optional<Use> most;
   for (const Precision& precision : kPrecisions) {
     const auto flop = metric(region, precision.metric);
@@ -99,7 +102,7 @@ std::optional<Use> compute_use(const model::Region& region, const model::Peaks* 
         Use{*share, "compute: SM pipes", fmt::format("sm_throughput {:.3g} of the peak, idle gaps included", *share)};
   }
   // Of kernels taken together the pipes are not known, and few FLOPs do not say that they were empty.
-  if (most && most->share < enough && region.metrics.contains("sm_throughput") && !metric(region, "sm_throughput"))
+  if (most && most->share < kBoundShare && region.metrics.contains("sm_throughput") && !metric(region, "sm_throughput"))
     return std::nullopt;
   return most;
 }
@@ -128,17 +131,9 @@ std::optional<std::pair<double, std::string>> busy_share(const model::Region& re
 
 }  // namespace
 
-std::optional<double> busy_per_occurrence_ns(const model::Region& region, std::string* how) {
-  if (region.gpu && region.gpu->busy_ns_per_occurrence.median > 0) {
-    if (how != nullptr) *how = "GPU busy time (timeline, median occurrence)";
-    return region.gpu->busy_ns_per_occurrence.median;
-  }
-  if (const auto time = metric(region, "gpu_time_ns")) {
-    if (how != nullptr)
-      *how = region.kernels.empty() ? "gpu_time_ns (counter, idle gaps included)" : "gpu_time_ns (sum of the kernels)";
-    return time;
-  }
-  return std::nullopt;
+std::optional<double> busy_per_occurrence_ns(const model::Region& region) {
+  if (region.gpu && region.gpu->busy_ns_per_occurrence.median > 0) return region.gpu->busy_ns_per_occurrence.median;
+  return metric(region, "gpu_time_ns");
 }
 
 std::vector<model::RooflinePoint> roofline(const model::Region& region, const model::Peaks* peaks) {
@@ -176,18 +171,18 @@ std::vector<model::RooflinePoint> roofline(const model::Region& region, const mo
   return points;
 }
 
-model::Bound classify(const model::Region& region, const model::Peaks* peaks, const Thresholds& limits) {
+model::Bound classify(const model::Region& region, const model::Peaks* peaks) {
   const auto busy_ns = busy_per_occurrence_ns(region);
   std::string seen;
   if (const auto share_and_text = busy_share(region)) {
     const double share = share_and_text->first;
     seen = share_and_text->second;
-    if (region.gpu->kernels > 0 && share < limits.idle) {
-      return {"idle", fmt::format("{}, below {:.2f}: the GPU waits for work", seen, limits.idle)};
+    if (region.gpu->kernels > 0 && share < kIdleShare) {
+      return {"idle", fmt::format("{}, below {:.2f}: the GPU waits for work", seen, kIdleShare)};
     }
   }
   const auto memory = memory_use(region, peaks, busy_ns);
-  const auto compute = compute_use(region, peaks, busy_ns, limits.bound);
+  const auto compute = compute_use(region, peaks, busy_ns);
   if (!memory || !compute) {
     std::string missing = memory ? "" : "memory traffic";
     if (!compute) missing += std::string(missing.empty() ? "" : ", ") + "SM throughput or executed FLOPs";
@@ -197,18 +192,18 @@ model::Bound classify(const model::Region& region, const model::Peaks* peaks, co
   const std::string numbers = fmt::format("memory {:.2f} ({}); compute {:.2f} ({})", memory->share, memory->numbers,
                                           compute->share, compute->numbers);
   const double most = std::max(memory->share, compute->share);
-  if (most < limits.bound) {
+  if (most < kBoundShare) {
     return {"latency",
             fmt::format("{}; both below {:.2f} while the GPU was busy: dependencies, small grids or low occupancy",
-                        numbers, limits.bound),
+                        numbers, kBoundShare),
             memory->share, compute->share};
   }
-  if (std::fabs(memory->share - compute->share) < limits.balanced) {
-    return {"balanced", fmt::format("{}; nearer than {:.2f} to each other", numbers, limits.balanced), memory->share,
+  if (std::fabs(memory->share - compute->share) < kBalancedShare) {
+    return {"balanced", fmt::format("{}; nearer than {:.2f} to each other", numbers, kBalancedShare), memory->share,
             compute->share};
   }
   return {memory->share > compute->share ? memory->name : compute->name,
-          fmt::format("{}; at least {:.2f}", numbers, limits.bound), memory->share, compute->share};
+          fmt::format("{}; at least {:.2f}", numbers, kBoundShare), memory->share, compute->share};
 }
 
 std::optional<model::Utilization> utilization(const model::Region& region, const model::Peaks* peaks) {
@@ -275,9 +270,9 @@ void add_busy_rates(model::Region& region) {
   const double seconds = region.gpu->busy_ns_per_occurrence.median / 1e9;
   for (const auto& [amount, rate, unit] :
        {std::tuple("dram_bytes", "dram_bytes_per_busy_s", "byte/s"), std::tuple("flop", "flop_per_busy_s", "FLOP/s")}) {
-    const auto found = region.metrics.find(amount);
-    if (found == region.metrics.end() || !found->second.absent.empty()) continue;
-    model::Metric made = found->second;
+    const auto* found = model::known_metric(region.metrics, amount);
+    if (found == nullptr) continue;
+    model::Metric made = *found;
     made.value /= seconds;
     made.min /= seconds;
     made.max /= seconds;
@@ -308,7 +303,7 @@ void add_summed_rates(model::Region& region) {
 
 }  // namespace
 
-void add_bounds(model::Report& report, const model::Peaks* peaks, const Thresholds& thresholds) {
+void add_bounds(model::Report& report, const model::Peaks* peaks) {
   for (model::Region& region : report.regions) {
     const bool counted = has_counters(region);
     if (!counted && !(region.gpu && region.gpu->kernels > 0) && !region.utilization) continue;
@@ -316,21 +311,20 @@ void add_bounds(model::Report& report, const model::Peaks* peaks, const Threshol
       add_summed_rates(region);
       region.roofline = roofline(region, peaks);
       add_busy_rates(region);
-      region.bound = classify(region, peaks, thresholds);
+      region.bound = classify(region, peaks);
     }
     region.utilization = utilization(region, peaks);
     for (model::KernelMetrics& kernel : region.kernels) {
       model::Region alone;  // its GPU time is a counter's, without gaps
       alone.metrics = kernel.metrics;
-      if (model::Bound bound = classify(alone, peaks, thresholds); bound.kind != "unknown")
-        kernel.bound = std::move(bound);
+      if (model::Bound bound = classify(alone, peaks); bound.kind != "unknown") kernel.bound = std::move(bound);
     }
   }
   for (model::KernelCounters& kernel : report.kernel_counters) {
     model::Region alone;
     alone.metrics = kernel.metrics;
     kernel.roofline = roofline(alone, peaks);
-    kernel.bound = classify(alone, peaks, thresholds);
+    kernel.bound = classify(alone, peaks);
   }
 }
 

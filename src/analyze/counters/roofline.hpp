@@ -15,16 +15,9 @@
 
 namespace rangescope::analyze {
 
-/// Thresholds of classify(); shares are 0..1. They stand in every reason that it gives.
-struct Thresholds {
-  double idle = 0.5;      ///< GPU busy for less than this share of the region's wall time: the GPU waits for work
-  double bound = 0.5;     ///< a resource used at least this much of its peak bounds the region
-  double balanced = 0.1;  ///< two resources nearer to each other than this bound it together
-};
-
 /// GPU busy time of one occurrence in ns: the timeline's union of work where there is one, else the `gpu_time_ns`
-/// metric (which counts idle gaps); nothing without either. `how` says which.
-[[nodiscard]] std::optional<double> busy_per_occurrence_ns(const model::Region& region, std::string* how = nullptr);
+/// metric (which counts idle gaps); nothing without either.
+[[nodiscard]] std::optional<double> busy_per_occurrence_ns(const model::Region& region);
 
 /// One point per precision that did at least 1 % of the FLOPs and memory level with bytes. Empty where FLOPs, bytes or
 /// time are missing. Roofs only where `peaks` has them (0 otherwise).
@@ -33,8 +26,7 @@ struct Thresholds {
 /// What bounds the region: "idle", "memory" (also "memory: L2", "memory: L1/TEX"), "compute: <precision>", "balanced",
 /// "latency" or "unknown". Never from one number alone: memory and compute must both be known, else "unknown" names
 /// what is missing.
-[[nodiscard]] model::Bound classify(const model::Region& region, const model::Peaks* peaks,
-                                    const Thresholds& thresholds = {});
+[[nodiscard]] model::Bound classify(const model::Region& region, const model::Peaks* peaks);
 
 /// Executed FLOPs over peak and busy time, and the region's useful FLOPs (utilization->useful_flop, from the user) over
 /// peak and wall time. Useful FLOPs without peaks are kept, with the reason in `formula`; nothing where nothing is
@@ -43,6 +35,6 @@ struct Thresholds {
 
 /// Fills roofline, bound and utilization of every region that has metrics, GPU work or useful FLOPs, and the bound of
 /// every kernel whose metrics say one.
-void add_bounds(model::Report& report, const model::Peaks* peaks, const Thresholds& thresholds = {});
+void add_bounds(model::Report& report, const model::Peaks* peaks);
 
 }  // namespace rangescope::analyze

@@ -158,34 +158,29 @@ struct WorkSum {
   std::uint64_t occurrences = 0, without = 0;
 };
 
-WorkSum sum_of(const model::Session& session, const UsefulFlop& rule, const Tree& tree, const RegionKey& key,
-               const Buckets& by_cell) {
+WorkSum sum_of(const UsefulFlop& rule, const Regions& regions, std::size_t r) {
   WorkSum sum;
-  for (std::size_t i = key.first; i < key.last; ++i) {
-    for (const std::uint32_t o : by_cell.of(tree.node_cells[i])) {
-      if (tree.range_of[o] == model::kNone) continue;
-      const model::Range& range = session.ranges[tree.range_of[o]];
-      if (range.end_ns == model::kOpen) continue;
-      const auto flop = rule.flop.evaluate([&](std::string_view name) -> std::optional<double> {
-        if (name != kPayload) return field_of(session, tree.range_of[o], name.substr(kPayload.size() + 1));
-        if (range.attributes >= session.attributes.size()) return std::nullopt;
-        const model::Attributes& attributes = session.attributes[range.attributes];
-        if (attributes.payload_type == model::PayloadType::kAbsent) return std::nullopt;
-        return attributes.payload();
-      });
-      if (!flop) {
-        ++sum.without;
-        continue;
-      }
-      sum.flop += *flop;
-      sum.least = sum.occurrences == 0 ? *flop : std::min(sum.least, *flop);
-      sum.most = sum.occurrences == 0 ? *flop : std::max(sum.most, *flop);
-      const double rate = *flop / std::max(static_cast<double>(wall_of(session, tree, o)), 1.0);
-      sum.slowest = sum.occurrences == 0 ? rate : std::min(sum.slowest, rate);
-      sum.fastest = sum.occurrences == 0 ? rate : std::max(sum.fastest, rate);
-      ++sum.occurrences;
+  const model::Session& session = regions.session;
+  regions.for_each_closed(r, [&](std::uint32_t o, const model::Range& range) {
+    const auto flop = rule.flop.evaluate([&](std::string_view name) -> std::optional<double> {
+      if (name != kPayload) return field_of(session, regions.tree.range_of[o], name.substr(kPayload.size() + 1));
+      if (range.attributes >= session.attributes.size()) return std::nullopt;
+      const model::Attributes& attributes = session.attributes[range.attributes];
+      if (attributes.payload_type == model::PayloadType::kAbsent) return std::nullopt;
+      return attributes.payload();
+    });
+    if (!flop) {
+      ++sum.without;
+      return;
     }
-  }
+    sum.flop += *flop;
+    sum.least = sum.occurrences == 0 ? *flop : std::min(sum.least, *flop);
+    sum.most = sum.occurrences == 0 ? *flop : std::max(sum.most, *flop);
+    const double rate = *flop / std::max(static_cast<double>(wall_of(session, regions.tree, o)), 1.0);
+    sum.slowest = sum.occurrences == 0 ? rate : std::min(sum.slowest, rate);
+    sum.fastest = sum.occurrences == 0 ? rate : std::max(sum.fastest, rate);
+    ++sum.occurrences;
+  });
   return sum;
 }
 
@@ -201,22 +196,22 @@ Result<std::vector<UsefulFlop>> parse_all(const std::vector<std::string>& writte
 
 // Calls `each(rule, region, sum)` for every region that a rule means and that has occurrences.
 template <class Each>
-void for_each_meant(const model::Session& session, const std::vector<UsefulFlop>& rules, const Tree& tree,
-                    const std::vector<RegionKey>& keys, const Buckets& by_cell, model::Report& report, Each each) {
+void for_each_meant(const std::vector<UsefulFlop>& rules, const Regions& regions, model::Report& report, Each each) {
+  const Tree& tree = regions.tree;
   for (const UsefulFlop& rule : rules) {
     std::vector<char> matched(tree.nodes.size());
     for (std::uint32_t node = 0; node < tree.nodes.size(); ++node)
       matched[node] = std::any_of(rule.terms.begin(), rule.terms.end(), [&](const model::RangeTerm& term) {
-        return term.chooses(state_of(tree, session, node));
+        return term.chooses(state_of(tree, regions.session, node));
       });
     const std::string what = rule.unit.empty() ? "useful FLOPs" : "work";
     bool any = false;
-    for (std::size_t r = 0; r < keys.size(); ++r) {
-      const std::uint32_t node = keys[r].node, parent = tree.nodes[node].parent;
+    for (std::size_t r = 0; r < regions.keys.size(); ++r) {
+      const std::uint32_t node = regions.keys[r].node, parent = tree.nodes[node].parent;
       if (!matched[node] || (parent != model::kNone && matched[parent])) continue;  // below `decode`: not decode itself
       any = true;
       model::Region& region = report.regions[r];
-      const WorkSum sum = sum_of(session, rule, tree, keys[r], by_cell);
+      const WorkSum sum = sum_of(rule, regions, r);
       if (sum.without > 0)
         region.notes.push_back(fmt::format("no {} by '{}': {} of {} without a payload, or no value comes of it", what,
                                            rule.written, sum.without,
@@ -256,19 +251,16 @@ Result<std::vector<UsefulFlop>> parse_work(const std::vector<std::string>& work,
   return rules;
 }
 
-void add_useful(const model::Session& session, const std::vector<UsefulFlop>& rules,
-                std::optional<double> model::Utilization::*into, const Tree& tree, const std::vector<RegionKey>& keys,
-                const Buckets& by_cell, model::Report& report) {
-  for_each_meant(session, rules, tree, keys, by_cell, report,
-                 [&](const UsefulFlop&, model::Region& region, const WorkSum& sum) {
-                   if (!region.utilization) region.utilization.emplace();
-                   (*region.utilization).*into = sum.flop / static_cast<double>(sum.occurrences);
-                   region.utilization->useful_wall_ns = wall_of_sum(region, sum);
-                 });
+void add_useful(const std::vector<UsefulFlop>& rules, std::optional<double> model::Utilization::*into,
+                const Regions& regions, model::Report& report) {
+  for_each_meant(rules, regions, report, [&](const UsefulFlop&, model::Region& region, const WorkSum& sum) {
+    if (!region.utilization) region.utilization.emplace();
+    (*region.utilization).*into = sum.flop / static_cast<double>(sum.occurrences);
+    region.utilization->useful_wall_ns = wall_of_sum(region, sum);
+  });
 }
 
-void add_given_work(const model::Session& session, const std::vector<UsefulFlop>& rules, const Tree& tree,
-                    const std::vector<RegionKey>& keys, const Buckets& by_cell, model::Report& report) {
+void add_given_work(const std::vector<UsefulFlop>& rules, const Regions& regions, model::Report& report) {
   const auto put = [&](model::Region& region, const std::string& name, model::Metric metric) {
     metric.unit = name;
     region.metrics[name] = std::move(metric);
@@ -276,29 +268,28 @@ void add_given_work(const model::Session& session, const std::vector<UsefulFlop>
     if (std::none_of(report.metric_columns.begin(), report.metric_columns.end(), same))
       report.metric_columns.push_back({name, name});
   };
-  for_each_meant(session, rules, tree, keys, by_cell, report,
-                 [&](const UsefulFlop& rule, model::Region& region, const WorkSum& sum) {
-                   const double each = sum.flop / static_cast<double>(sum.occurrences), wall = wall_of_sum(region, sum);
-                   if (rule.unit == "token") {
-                     if (!region.utilization) region.utilization.emplace();
-                     region.utilization->useful_tokens = each;
-                     region.utilization->useful_wall_ns = wall;
-                   }
-                   if (each <= 0 || wall <= 0) return;
-                   put(region, plural(rule.unit) + "/s",
-                       {.value = each / wall * 1e9,
-                        .min = sum.slowest * 1e9,
-                        .max = sum.fastest * 1e9,
-                        .rounds = static_cast<std::int64_t>(sum.occurrences),
-                        .source = std::string(kWorkSource) + "'" + rule.written +
-                                  "' / wall time, of the slowest and fastest occurrence"});
-                   const auto energy = region.metrics.find("energy");
-                   if (energy == region.metrics.end()) return;
-                   model::Metric a_unit = energy->second;
-                   for (double* value : {&a_unit.value, &a_unit.min, &a_unit.max}) *value /= each;
-                   a_unit.source += " energy / " + std::string(kWorkSource) + "'" + rule.written + "'";
-                   put(region, "J/" + rule.unit, std::move(a_unit));
-                 });
+  for_each_meant(rules, regions, report, [&](const UsefulFlop& rule, model::Region& region, const WorkSum& sum) {
+    const double each = sum.flop / static_cast<double>(sum.occurrences), wall = wall_of_sum(region, sum);
+    if (rule.unit == "token") {
+      if (!region.utilization) region.utilization.emplace();
+      region.utilization->useful_tokens = each;
+      region.utilization->useful_wall_ns = wall;
+    }
+    if (each <= 0 || wall <= 0) return;
+    put(region, plural(rule.unit) + "/s",
+        {.value = each / wall * 1e9,
+         .min = sum.slowest * 1e9,
+         .max = sum.fastest * 1e9,
+         .rounds = static_cast<std::int64_t>(sum.occurrences),
+         .source =
+             std::string(kWorkSource) + "'" + rule.written + "' / wall time, of the slowest and fastest occurrence"});
+    const auto energy = region.metrics.find("energy");
+    if (energy == region.metrics.end()) return;
+    model::Metric a_unit = energy->second;
+    for (double* value : {&a_unit.value, &a_unit.min, &a_unit.max}) *value /= each;
+    a_unit.source += " energy / " + std::string(kWorkSource) + "'" + rule.written + "'";
+    put(region, "J/" + rule.unit, std::move(a_unit));
+  });
 }
 
 }  // namespace rangescope::analyze

@@ -20,7 +20,6 @@
 #include <string>
 #include <vector>
 
-#include "analyze/statistics/order.hpp"
 #include "analyze/tree/regions.hpp"
 #include "base/formula.hpp"
 #include "base/result.hpp"
@@ -52,13 +51,11 @@ inline constexpr std::string_view kWorkSource = "--work ";
 /// the wall time that goes with it. A region
 /// whose occurrences lack the payload that the formula needs gets a note instead; a rule that matches no region a note
 /// of the report. O(rules * (regions + their occurrences)).
-void add_useful(const model::Session& session, const std::vector<UsefulFlop>& rules,
-                std::optional<double> model::Utilization::*into, const Tree& tree, const std::vector<RegionKey>& keys,
-                const Buckets& by_cell, model::Report& report);
+void add_useful(const std::vector<UsefulFlop>& rules, std::optional<double> model::Utilization::*into,
+                const Regions& regions, model::Report& report);
 
 /// The same for rules of work. Gives the region "tokens/s", with the slowest and the fastest occurrence as its bounds,
 /// and "J/token", with the interval of the region's sampled energy, and names both as columns. After add_samples().
-void add_given_work(const model::Session& session, const std::vector<UsefulFlop>& rules, const Tree& tree,
-                    const std::vector<RegionKey>& keys, const Buckets& by_cell, model::Report& report);
+void add_given_work(const std::vector<UsefulFlop>& rules, const Regions& regions, model::Report& report);
 
 }  // namespace rangescope::analyze

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -32,7 +31,6 @@ using model::kMostFunctions;
 constexpr std::uint32_t kEnoughOfALine = 5;
 /// Of a counter whose records lack so small a part, no record is no event.
 constexpr double kHardlyAnyLost = 0.05;
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::string_view kPartKinds[] = {"python", "native", "cuda", "waiting"};
 enum PartKind : std::uint8_t { kPython, kNative, kCuda, kWaiting };
 constexpr std::string_view kWaitNames[] = {"other", "lock", "I/O", "sleep", "preempted", "GIL"};
@@ -53,6 +51,17 @@ bool is_interpreter(std::string_view file) {
   return file.starts_with("libpython") || file.starts_with("python");
 }
 
+/// Time, and of it that in which the GPU was idle.
+struct IdleTime {
+  double ns = 0, idle_ns = 0;
+
+  void add(double more, double of_it_idle) {
+    ns += more;
+    idle_ns += of_it_idle;
+  }
+};
+using PartTimes = std::map<std::uint32_t, IdleTime>;  ///< by name and kind
+
 /// Waiting for what a thread had, in a range of its own.
 struct HeldKey {
   std::uint32_t holder, region;  ///< index into CpuProfile::threads; kNone: outside ranges
@@ -66,12 +75,12 @@ struct Held {
 
 /// Sums of one set of regions.
 struct CpuSetSums {
-  std::map<std::uint32_t, std::pair<double, double>> parts;  ///< name and kind: ns, and while the GPU was idle
-  std::unordered_map<std::uint64_t, std::int64_t> stacks;    ///< stack << 2 | in a call << 1 | GPU idle
-  double waits_ns = 0;                                       ///< all, those within calls too
-  double estimated_ns = 0;                                   ///< of those outside calls, by a scale
-  std::vector<std::int64_t> counts;                          ///< records of each counter; empty where there are none
-  std::map<std::uint32_t, std::int64_t> pool;                ///< samples of threads of a pool, by stack
+  PartTimes parts;
+  std::unordered_map<std::uint64_t, std::int64_t> stacks;  ///< stack << 2 | in a call << 1 | GPU idle
+  double waits_ns = 0;                                     ///< all, those within calls too
+  double estimated_ns = 0;                                 ///< of those outside calls, by a scale
+  std::vector<std::int64_t> counts;                        ///< records of each counter; empty where there are none
+  std::map<std::uint32_t, std::int64_t> pool;              ///< samples of threads of a pool, by stack
   std::map<HeldKey, Held> held;
 };
 
@@ -99,17 +108,13 @@ class CpuSums {
  private:
   void gpu_busy() {
     busy_.resize(session_.processes.size());
-    const auto add = [&](const auto& work) {
+    model::for_each_gpu_work(session_, [&](const auto& work) {
       for (const auto& each : work) {
         const std::uint32_t stream = each.stream;
         if (stream >= session_.streams.size() || session_.streams[stream].process >= busy_.size()) continue;
         busy_[session_.streams[stream].process].add(each.start_ns, each.end_ns);
       }
-    };
-    add(session_.kernels);
-    add(session_.copies);
-    add(session_.memsets);
-    add(session_.graph_launches);
+    });
     for (Stretches& each : busy_) each.finish();
     for (std::uint32_t p = 0; p < session_.processes.size(); ++p)
       first_of_pid_.try_emplace(session_.processes[p].pid, p);
@@ -265,10 +270,9 @@ class CpuSums {
         const double inside = weight * static_cast<double>(calls.within(point.start_ns, point.end_ns));
         const double outside = length - inside;
         sums.waits_ns += length;
-        auto& into = sums.parts[part_of_wait(wait.kind)];
-        into.first += outside;
         // Calls are short beside a wait that holds one: idle time is shared out by length.
-        into.second += length > 0 ? weight * idle_ns(point.thread, point.start_ns, point.end_ns) * outside / length : 0;
+        const double idle = weight * idle_ns(point.thread, point.start_ns, point.end_ns);
+        sums.parts[part_of_wait(wait.kind)].add(outside, length > 0 ? idle * outside / length : 0);
         if (weight != 1) sums.estimated_ns += outside;
         set_of_wait[source[p]] = point_sets_.of_context[contexts.of_launch[p]];
         if (wait.holder != kNone && thread_of(wait.holder) == kNone)
@@ -297,10 +301,9 @@ class CpuSums {
     for (std::size_t l = 0; l < session_.launches.size(); ++l) {
       const model::Launch& call = session_.launches[l];
       if (call.end_ns == kOpen || call.end_ns < call.start_ns || call.thread >= session_.threads.size()) continue;
-      auto& into =
-          call_sums_[call_sets_.of_context[contexts.of_launch[l]]].parts[part(kCuda, call_kind(session_, call))];
-      into.first += static_cast<double>(call.end_ns - call.start_ns);
-      into.second += idle_ns(call.thread, call.start_ns, call.end_ns);
+      CpuSetSums& sums = call_sums_[call_sets_.of_context[contexts.of_launch[l]]];
+      sums.parts[part(kCuda, call_kind(session_, call))].add(static_cast<double>(call.end_ns - call.start_ns),
+                                                             idle_ns(call.thread, call.start_ns, call.end_ns));
     }
   }
 
@@ -373,17 +376,13 @@ class CpuSums {
       const double length = static_cast<double>(wait.end_ns - wait.start_ns);
       const auto inside = static_cast<double>(calls_of(thread.thread).within(wait.start_ns, wait.end_ns));
       const auto busy = static_cast<double>(busy_by_pid(thread.pid).within(wait.start_ns, wait.end_ns));
-      auto& into = all.parts[part_of_wait(wait.kind)];
       const auto times = static_cast<double>(wait.weight);
-      into.first += (length - inside) * times;
-      into.second += std::max(0.0, length - std::max(busy, inside)) * times;
+      all.parts[part_of_wait(wait.kind)].add((length - inside) * times,
+                                             std::max(0.0, length - std::max(busy, inside)) * times);
       all.waits_ns += length * times;
     }
     for (const CpuSetSums& calls : call_sums_)
-      for (const auto& [name, ns] : calls.parts) {
-        all.parts[name].first += ns.first;
-        all.parts[name].second += ns.second;
-      }
+      for (const auto& [name, time] : calls.parts) all.parts[name].add(time.ns, time.idle_ns);
     all.counts.resize(cpu_.counters.size());
     for (const model::CpuCount& count : cpu_.counts) ++all.counts[count.counter];
     std::optional<double> wall;
@@ -400,7 +399,7 @@ class CpuSums {
     CpuWork work;
     work.interval_ns = static_cast<double>(cpu_.interval_ns);
     const double interval = work.interval_ns;
-    std::map<std::uint32_t, std::pair<double, double>> parts;
+    PartTimes parts;
     std::unordered_map<std::uint64_t, std::int64_t> stacks;
     std::map<std::uint32_t, std::int64_t> own;
     double waits = 0, recorded = 0, estimated = 0;
@@ -418,10 +417,9 @@ class CpuSums {
         for (const auto& [frame, count] : each.doing) held[key].doing[frame] += count;
       }
       for (std::size_t c = 0; c < use.sums->counts.size(); ++c) records[c] += use.sums->counts[c];
-      for (const auto& [name, ns] : use.sums->parts) {
-        parts[name].first += ns.first;
-        parts[name].second += ns.second;
-        recorded += ns.first;
+      for (const auto& [name, time] : use.sums->parts) {
+        parts[name].add(time.ns, time.idle_ns);
+        recorded += time.ns;
       }
       for (const auto& [stack, count] : use.sums->stacks) {
         stacks[stack] += count;
@@ -468,42 +466,36 @@ class CpuSums {
     }
     double idle_rest = outside > 0 ? static_cast<double>(outside_idle) / static_cast<double>(outside) : 1;
     if (missing > 0) {
-      parts[kernel_].first += missing;
-      parts[kernel_].second += missing * idle_rest;
+      parts[kernel_].add(missing, missing * idle_rest);
       rest -= missing;
     }
     // Where nothing tells waits from running, samples alone say how long it ran.
     if (!cpu_.switches && static_cast<double>(outside) * interval < rest) {
       const double waited = rest - static_cast<double>(outside) * interval;
-      auto& into = parts[unrecorded_wait_];
-      into.first += waited;
-      into.second += waited * idle_rest;
+      parts[unrecorded_wait_].add(waited, waited * idle_rest);
       rest -= waited;
     }
     if (outside > 0) {
       const double each = rest / static_cast<double>(outside);
-      for (const auto& [name, count] : counts) {
-        parts[name].first += static_cast<double>(count.first) * each;
-        parts[name].second += static_cast<double>(count.second) * each;
-      }
+      for (const auto& [name, count] : counts)
+        parts[name].add(static_cast<double>(count.first) * each, static_cast<double>(count.second) * each);
     } else if (rest > 0) {
-      parts[unknown_].first += rest;  // too short for a sample
-      parts[unknown_].second += rest;
+      parts[unknown_].add(rest, rest);  // too short for a sample
     }
     model::CpuPart* const totals[] = {&work.python, &work.native, &work.cuda, &work.waiting};
     for (std::size_t k = 0; k < 4; ++k) totals[k]->kind = kPartKinds[k];
-    for (const auto& [name, ns] : parts) {
+    for (const auto& [name, time] : parts) {
       const std::size_t kind = name & 3;
-      if (ns.first <= 0) continue;
-      work.parts.push_back({std::string(kPartKinds[kind]), std::string(names_.view(name >> 2)), ns.first, ns.second});
-      totals[kind]->ns += ns.first;
-      totals[kind]->gpu_idle_ns += ns.second;
+      if (time.ns <= 0) continue;
+      work.parts.push_back({std::string(kPartKinds[kind]), std::string(names_.view(name >> 2)), time.ns, time.idle_ns});
+      totals[kind]->ns += time.ns;
+      totals[kind]->gpu_idle_ns += time.idle_ns;
     }
     std::stable_sort(work.parts.begin(), work.parts.end(),
                      [](const model::CpuPart& a, const model::CpuPart& b) { return a.ns > b.ns; });
     if (!gpu_recorded_) {
-      for (model::CpuPart* total : totals) total->gpu_idle_ns = kNaN;
-      for (model::CpuPart& each : work.parts) each.gpu_idle_ns = kNaN;
+      for (model::CpuPart* total : totals) total->gpu_idle_ns = model::kNan;
+      for (model::CpuPart& each : work.parts) each.gpu_idle_ns = model::kNan;
     }
     for (const auto& [stack, count] : own) work.stacks.push_back({stack, count});
     const double ran = std::max(0.0, wall - waits - missing);
@@ -544,14 +536,11 @@ class CpuSums {
 
   /// Waits that were scaled come to what the wall time leaves beside samples and calls; their kinds keep their
   /// shares.
-  static void add_to_waits(std::map<std::uint32_t, std::pair<double, double>>& parts, double more) {
+  static void add_to_waits(PartTimes& parts, double more) {
     double all = 0;
-    for (const auto& [name, ns] : parts) all += (name & 3) == kWaiting ? ns.first : 0;
-    for (auto& [name, ns] : parts) {
-      if ((name & 3) != kWaiting || all <= 0) continue;
-      ns.second *= 1 + more / all;
-      ns.first *= 1 + more / all;
-    }
+    for (const auto& [name, time] : parts) all += (name & 3) == kWaiting ? time.ns : 0;
+    for (auto& [name, time] : parts)
+      if ((name & 3) == kWaiting && all > 0) time = {time.ns * (1 + more / all), time.idle_ns * (1 + more / all)};
   }
 
   /// Of samples of Python code some lack its functions: those of the others stand for them, in sum and by themselves.

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "analyze/statistics/stretches.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::analyze {
@@ -49,37 +50,25 @@ PoolStacks pool_stacks(const model::Session& session) {
 namespace {
 
 using Library = std::pair<std::uint32_t, model::StringId>;  // of a process
-using Spell = std::pair<std::int64_t, std::int64_t>;
 
 std::uint32_t session_thread(const model::CpuProfile& cpu, std::uint32_t thread) {
   return thread < cpu.threads.size() ? cpu.threads[thread].thread : kNone;
 }
 
 /// Times in which each thread of the session was seen in a library, `around` each sample.
-std::map<Library, std::map<std::uint32_t, std::vector<Spell>>> spells_of(const model::CpuProfile& cpu,
-                                                                         const std::vector<model::StringId>& inside,
-                                                                         std::int64_t around) {
-  std::map<Library, std::map<std::uint32_t, std::vector<Spell>>> out;
-  const auto add = [&](std::uint32_t thread, std::uint32_t stack, Spell spell) {
+std::map<Library, std::map<std::uint32_t, Spans>> spells_of(const model::CpuProfile& cpu,
+                                                            const std::vector<model::StringId>& inside,
+                                                            std::int64_t around) {
+  std::map<Library, std::map<std::uint32_t, Spans>> out;
+  const auto add = [&](std::uint32_t thread, std::uint32_t stack, Spans::value_type spell) {
     if (stack >= inside.size() || inside[stack] == 0 || session_thread(cpu, thread) == kNone) return;
     out[{cpu.threads[thread].pid, inside[stack]}][thread].push_back(spell);
   };
   for (const model::CpuSample& each : cpu.samples)
     add(each.thread, each.stack, {each.at_ns - around, each.at_ns + around});
   for (const model::CpuWait& each : cpu.waits) add(each.thread, each.stack, {each.start_ns, each.end_ns});
-  for (auto& [library, threads] : out) {
-    for (auto& [thread, spells] : threads) {
-      std::sort(spells.begin(), spells.end());
-      std::size_t last = 0;
-      for (const Spell& spell : spells) {
-        if (spell.first > spells[last].second)
-          spells[++last] = spell;
-        else
-          spells[last].second = std::max(spells[last].second, spell.second);
-      }
-      spells.resize(last + 1);
-    }
-  }
+  for (auto& [library, threads] : out)
+    for (auto& [thread, spells] : threads) unite(spells);
   return out;
 }
 
@@ -97,7 +86,7 @@ std::vector<std::uint32_t> pool_users(const model::Session& session, const PoolS
     const auto known = spells.find({worker.pid, pools.work[sample.stack]});
     if (known != spells.end()) {
       for (const auto& [thread, times] : known->second) {
-        const auto next = std::upper_bound(times.begin(), times.end(), Spell{sample.at_ns, INT64_MAX});
+        const auto next = std::upper_bound(times.begin(), times.end(), Spans::value_type{sample.at_ns, INT64_MAX});
         if (next == times.begin() || std::prev(next)->second < sample.at_ns) continue;
         users += thread == worker.creator ? 2 : 1;
         user = thread;

@@ -265,11 +265,30 @@ void report_losses(const KernelGroups& groups, const OtherWork& other, const Con
 
 }  // namespace
 
-std::vector<std::uint64_t> add_gpu_work(const Session& session, const Options& options, const Tree& tree,
-                                        const Contexts& contexts, const std::vector<RegionKey>& keys,
-                                        const Buckets& by_cell, const std::vector<std::vector<std::uint32_t>>& sampled,
+OccurrenceWork occurrence_work(const Regions& regions, std::size_t r, const Busy& busy,
+                               const std::vector<char>& paused) {
+  OccurrenceWork out;
+  for (const std::uint32_t cell : regions.cells(r)) {
+    if (const UnlistedOfCell* more = regions.tree.unlisted(cell)) out.without.add(0, more->count());
+    for (const std::uint32_t o : regions.by_cell.of(cell)) {
+      const std::uint32_t range = regions.tree.range_of[o];  // none: a replay
+      if (!paused.empty() && paused[o] != 0) continue;
+      if (range != kNone && regions.session.ranges[range].end_ns == kOpen) continue;
+      out.kernel_ns.push_back(static_cast<std::int64_t>(busy.occurrence_kernel[o]));
+      out.busy_ns.push_back(static_cast<std::int64_t>(busy.occurrence_busy[o]));
+    }
+  }
+  return out;
+}
+
+std::vector<std::uint64_t> add_gpu_work(const Regions& regions, const Contexts& contexts,
+                                        const std::vector<std::vector<std::uint32_t>>& sampled,
                                         const std::vector<char>& chosen_kernels, model::Report& report,
                                         GpuDetails* details) {
+  const Session& session = regions.session;
+  const Options& options = regions.options;
+  const Tree& tree = regions.tree;
+  const std::vector<RegionKey>& keys = regions.keys;
   const bool small = session.kernels.size() < 20000;
   const int threads = small ? 1 : options.threads;
   Sets sets = build_sets(tree, contexts, keys);
@@ -325,29 +344,22 @@ std::vector<std::uint64_t> add_gpu_work(const Session& session, const Options& o
       leave_out(session.unrecorded, work);
       return;
     }
-    std::vector<std::int64_t> kernel_ns, busy_ns, scratch;
     std::uint64_t gaps = 0, spans = 0;
-    model::Distribution without_work;  // unlisted occurrences
-    for (std::size_t i = keys[r].first; i < keys[r].last; ++i) {
-      gaps += busy.cell_gaps[tree.node_cells[i]];
-      if (const UnlistedOfCell* more = tree.unlisted(tree.node_cells[i])) without_work.add(0, more->count());
-      for (const std::uint32_t o : by_cell.of(tree.node_cells[i])) {
+    for (const std::uint32_t cell : regions.cells(r)) {
+      gaps += busy.cell_gaps[cell];
+      for (const std::uint32_t o : regions.by_cell.of(cell)) {
         spans += busy.occurrence_busy[o];
-        if (!paused.empty() && paused[o] != 0) {
-          work.partial = session.pc.samples.empty();  // else its kernels ran one after the other, and are recorded
-          continue;                                   // nothing was recorded of it, or not all
-        }
-        if (tree.range_of[o] != kNone && session.ranges[tree.range_of[o]].end_ns == kOpen) continue;
-        ++work.recorded_occurrences;
-        kernel_ns.push_back(static_cast<std::int64_t>(busy.occurrence_kernel[o]));
-        busy_ns.push_back(static_cast<std::int64_t>(busy.occurrence_busy[o]));
+        // Nothing was recorded of it, or not all; kernels whose program counter was sampled are, one after the other.
+        work.partial |= !paused.empty() && paused[o] != 0 && session.pc.samples.empty();
       }
     }
     work.idle_ns = static_cast<double>(gaps);
     work.span_ns = static_cast<double>(gaps + spans);
-    work.recorded_occurrences += static_cast<std::int64_t>(without_work.moments.n);
-    work.kernel_ns_per_occurrence = spread_of(kernel_ns, without_work, scratch);
-    work.busy_ns_per_occurrence = spread_of(busy_ns, without_work, scratch);
+    const OccurrenceWork each = occurrence_work(regions, r, busy, paused);
+    std::vector<std::int64_t> scratch;
+    work.recorded_occurrences = std::ssize(each.busy_ns) + static_cast<std::int64_t>(each.without.moments.n);
+    work.kernel_ns_per_occurrence = spread_of(each.kernel_ns, each.without, scratch);
+    work.busy_ns_per_occurrence = spread_of(each.busy_ns, each.without, scratch);
     for (std::size_t s = 0; s < sampled[r].size(); ++s) {
       if (!session.unrecorded.kernels && !session.unrecorded.copies)
         report.regions[r].samples[s].busy_ns = static_cast<double>(busy.occurrence_busy[sampled[r][s]]);
@@ -370,18 +382,16 @@ std::vector<std::uint64_t> add_gpu_work(const Session& session, const Options& o
   return details->busy.occurrence_busy;
 }
 
-void add_projections(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys,
-                     const Buckets& by_cell, model::Report& report) {
-  std::vector<std::int64_t> span_of(session.ranges.size(), -1);
-  for (const model::Projection& projection : session.projections) span_of[projection.range] = projection.span_ns;
-  for (std::size_t r = 0; r < keys.size(); ++r) {
+void add_projections(const Regions& regions, model::Report& report) {
+  std::vector<std::int64_t> span_of(regions.session.ranges.size(), -1);
+  for (const model::Projection& projection : regions.session.projections)
+    span_of[projection.range] = projection.span_ns;
+  for (std::size_t r = 0; r < regions.keys.size(); ++r) {
     std::int64_t span = -1;
-    for (std::size_t i = keys[r].first; i < keys[r].last; ++i) {
-      for (const std::uint32_t o : by_cell.of(tree.node_cells[i])) {
-        const std::int64_t one = tree.range_of[o] == kNone ? -1 : span_of[tree.range_of[o]];
-        if (one >= 0) span = std::max<std::int64_t>(span, 0) + one;
-      }
-    }
+    regions.for_each_closed(r, [&](std::uint32_t o, const model::Range&) {
+      if (const std::int64_t one = span_of[regions.tree.range_of[o]]; one >= 0)
+        span = std::max<std::int64_t>(span, 0) + one;
+    });
     if (span < 0) continue;
     if (!report.regions[r].gpu) report.regions[r].gpu = unknown_work();
     report.regions[r].gpu->span_ns = static_cast<double>(span);

@@ -1,7 +1,6 @@
 #include "analyze/gpu/operators.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <unordered_map>
 
@@ -82,7 +81,6 @@ class Summer {
   std::vector<model::OperatorRow> rows(bool shapes) const {
     std::vector<model::OperatorRow> out;
     const bool gpu = has_gpu_work(s_);
-    constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
     std::map<std::pair<model::StringId, model::StringId>, CallSums> all;
     for (const auto& [key, sums] : sums_) {
       CallSums& to = all[{static_cast<model::StringId>(key >> 32), shapes ? static_cast<model::StringId>(key) : 0}];
@@ -103,8 +101,8 @@ class Summer {
       row.calls += sums.calls;
       row.cpu_ns += sums.cpu;
       row.exclusive_cpu_ns += sums.own_cpu;
-      row.gpu_ns += gpu ? sums.gpu : kUnknown;
-      row.exclusive_gpu_ns += gpu ? sums.own_gpu : kUnknown;
+      row.gpu_ns += gpu ? sums.gpu : model::kNan;
+      row.exclusive_gpu_ns += gpu ? sums.own_gpu : model::kNan;
     }
     std::sort(out.begin(), out.end(), [&](const model::OperatorRow& a, const model::OperatorRow& b) {
       if (gpu && a.exclusive_gpu_ns != b.exclusive_gpu_ns) return a.exclusive_gpu_ns > b.exclusive_gpu_ns;
@@ -219,7 +217,6 @@ namespace {
 void add_calls(const Session& session, model::Report& report) {
   if (!session.ranges.empty() || !session.kernels.empty() || session.launches.empty()) return;
   std::map<model::StringId, model::OperatorRow> by_name;
-  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   for (const model::Launch& call : session.launches) {
     model::OperatorRow& row = by_name[call.name];
     ++row.calls;
@@ -228,7 +225,7 @@ void add_calls(const Session& session, model::Report& report) {
   for (auto& [name, row] : by_name) {
     row.name = std::string(session.strings.view(name));
     row.exclusive_cpu_ns = row.cpu_ns;
-    row.gpu_ns = row.exclusive_gpu_ns = kUnknown;
+    row.gpu_ns = row.exclusive_gpu_ns = model::kNan;
     if (!row.name.empty()) report.operators.push_back(std::move(row));
   }
   std::stable_sort(report.operators.begin(), report.operators.end(),

@@ -165,17 +165,14 @@ class Replays {
     }
     const auto [found, added] = cells_.emplace(std::tuple(thread, parent_cell, range.domain, range.name),
                                                static_cast<std::uint32_t>(tree_.cells.size()));
-    if (added) {
-      Cell cell;
-      cell.process = session_.threads[thread].process;
-      cell.thread = thread;
-      cell.parent = parent_cell;
-      cell.domain = range.domain;
-      cell.name = range.name;
-      cell.module = range.module;
-      cell.first_start_ns = at;
-      tree_.cells.push_back(cell);
-    }
+    if (added)
+      tree_.cells.push_back({.process = session_.threads[thread].process,
+                             .thread = thread,
+                             .parent = parent_cell,
+                             .domain = range.domain,
+                             .name = range.name,
+                             .module = range.module,
+                             .first_start_ns = at});
     return found->second;
   }
 

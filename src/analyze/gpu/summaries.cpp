@@ -10,18 +10,12 @@
 namespace rangescope::analyze {
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+using model::kNan;
 constexpr std::int64_t kUnknownCount = -1;
 
 model::Spread spread(const model::SummarySpread& known) {
-  model::Spread out;
-  out.min = known.min.value_or(kUnknown);
-  out.median = known.median.value_or(kUnknown);
-  out.p95 = kUnknown;
-  out.max = known.max.value_or(kUnknown);
-  out.mean = known.mean.value_or(kUnknown);
-  out.stddev = known.stddev.value_or(kUnknown);
-  return out;
+  return {known.min.value_or(kNan), known.median.value_or(kNan), kNan,
+          known.max.value_or(kNan), known.mean.value_or(kNan),   known.stddev.value_or(kNan)};
 }
 
 /// The kernels of one region (or of the run): rows of one name are put together, since a table has one a thread.
@@ -42,9 +36,9 @@ void add_kernels(const model::Session& session, const std::vector<const model::K
       kernel.duration_ns = spread(row->duration_ns);
     } else {  // two rows: extremes and mean can be put together, the middle cannot
       model::Spread& all = kernel.duration_ns;
-      all.min = std::min(all.min, row->duration_ns.min.value_or(kUnknown));
-      all.max = std::max(all.max, row->duration_ns.max.value_or(kUnknown));
-      all.median = all.stddev = kUnknown;
+      all.min = std::min(all.min, row->duration_ns.min.value_or(kNan));
+      all.max = std::max(all.max, row->duration_ns.max.value_or(kNan));
+      all.median = all.stddev = kNan;
     }
     kernel.calls += row->calls;
     kernel.total_ns += row->total_ns;
@@ -100,10 +94,9 @@ model::GpuWork unknown_work() {
   for (const auto count : model::kGpuCounts) work.*count = kUnknownCount;
   work.distinct_kernels = kUnknownCount;
   work.recorded_occurrences = 0;
-  for (const auto value : model::kGpuTimes) work.*value = kUnknown;
-  work.share = kUnknown;
-  const model::Spread nothing{kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown};
-  work.kernel_ns_per_occurrence = work.busy_ns_per_occurrence = nothing;
+  for (const auto value : model::kGpuTimes) work.*value = kNan;
+  work.share = kNan;
+  work.kernel_ns_per_occurrence = work.busy_ns_per_occurrence = model::kNoSpread;
   return work;
 }
 
@@ -152,11 +145,11 @@ base::Result<void> add_summaries(const model::Session& session, const Options& o
     region.domain = domain;
     region.kind = key.kind;
     region.unclosed = region.threads = region.processes = kUnknownCount;
-    region.wall.inclusive_ns = region.wall.exclusive_ns = region.wall.share = kUnknown;
-    region.wall.per_occurrence_ns = spread({});
+    region.wall.inclusive_ns = region.wall.exclusive_ns = region.wall.share = kNan;
+    region.wall.per_occurrence_ns = model::kNoSpread;
     if (const model::RangeSummary* range = ranges[key]) {
       region.occurrences = range->occurrences;
-      region.wall.inclusive_ns = range->total_ns.value_or(kUnknown);
+      region.wall.inclusive_ns = range->total_ns.value_or(kNan);
       region.wall.per_occurrence_ns = spread(range->per_occurrence_ns);
       if (range->gpu_span_ns) {
         region.gpu = unknown_work();

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "analyze/statistics/spread.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 
@@ -19,13 +20,6 @@ constexpr std::size_t kFewSpread = 2;  // stretches, where there are fewer calls
 struct Difference {
   double at_ns, ns;  ///< reference's end less this host's, at this host's time
 };
-
-/// The larger of the two in the middle: a value that was seen.
-double upper_median(std::vector<double> values) {
-  const auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), half, values.end());
-  return *half;
-}
 
 /// Medians of stretches: a line through all points would follow the few calls that one rank left late.
 std::vector<HostClock::Knot> knots_of(std::vector<Difference> list) {
@@ -155,13 +149,9 @@ std::vector<HostClock> align_hosts(Session& session, CollectiveCalls& found) {
   for (model::OpenSpan& span : session.open_spans) both(of_thread(span.thread), span);
   for (model::Mark& mark : session.marks) move(of_thread(mark.thread), mark.at_ns);
   for (model::Launch& launch : session.launches) both(of_thread(launch.thread), launch);
-  const auto work = [&](auto& events) {
+  model::for_each_gpu_work(session, [&](auto& events) {
     for (auto& event : events) both(of_stream(event.stream), event);
-  };
-  work(session.kernels);
-  work(session.copies);
-  work(session.memsets);
-  work(session.graph_launches);
+  });
   for (model::Synchronization& wait : session.synchronizations)
     both(wait.launch < session.launches.size() ? of_thread(session.launches[wait.launch].thread)
                                                : of_stream(wait.stream),

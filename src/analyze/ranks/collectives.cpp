@@ -345,12 +345,6 @@ void match_messages(const Session& session, const Members& members, CollectiveCa
 
 CollectiveCalls find_collectives(const Session& session) {
   CollectiveCalls out;
-  std::map<std::pair<bool, std::uint64_t>, std::uint32_t> known;
-  const auto communicator = [&](bool nccl, std::uint64_t id) {
-    const auto [at, added] = known.try_emplace({nccl, id}, static_cast<std::uint32_t>(out.communicators.size()));
-    if (added) out.communicators.push_back({nccl, id, 0});
-    return at->second;
-  };
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::int32_t> selves;
   Requests requests;
   std::size_t field = 0;
@@ -365,7 +359,7 @@ CollectiveCalls find_collectives(const Session& session) {
     const bool nccl = domain_of(session, range) == "NCCL";
     const Fields said = fields_of(session, std::span(fields).subspan(first, field - first));
     if (said.ranks > 0 && said.communicator != 0) {
-      const std::uint32_t made = communicator(nccl, said.communicator);
+      const std::uint32_t made = out.communicator(nccl, said.communicator);
       out.communicators[made].ranks = said.ranks;
       if (said.self >= 0) selves[{made, process}] = said.self;
     }
@@ -374,7 +368,7 @@ CollectiveCalls find_collectives(const Session& session) {
     const bool later = !call && (call = find_later(name));
     if (!call) continue;
     if (!nccl && said.communicator == 0 && *call != Operation::kWait) continue;  // nobody saw it made
-    CollectiveCall made{range.start_ns, range.end_ns, r,         process, communicator(nccl, said.communicator),
+    CollectiveCall made{range.start_ns, range.end_ns, r,         process, out.communicator(nccl, said.communicator),
                         range.name,     *call,        said.bytes};
     made.self = said.self;
     made.later = later;

@@ -18,6 +18,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analyze/tree/tree.hpp"
@@ -92,7 +93,15 @@ struct CollectiveCalls {
   std::map<std::uint32_t, std::map<std::uint32_t, std::uint64_t>> made;  ///< calls by communicator and rank
   std::vector<CollectiveCall> messaging;                                 ///< point to point
   std::vector<MatchedMessage> messages;
-  std::uint64_t unmatched = 0;  ///< ends of messages without the other one
+  std::uint64_t unmatched = 0;                                      ///< ends of messages without the other one
+  std::map<std::pair<bool, std::uint64_t>, std::uint32_t> numbers;  ///< of communicators, by Communicator::nccl and id
+
+  /// The number of a communicator, which is added where it is new.
+  std::uint32_t communicator(bool nccl, std::uint64_t id) {
+    const auto [at, added] = numbers.try_emplace({nccl, id}, static_cast<std::uint32_t>(communicators.size()));
+    if (added) communicators.push_back({nccl, id, 0});
+    return at->second;
+  }
 };
 
 /// Fills in what the name of a call tells.

@@ -12,6 +12,7 @@
 
 #include "analyze/gpu/gpu.hpp"
 #include "analyze/ranks/clocks.hpp"
+#include "analyze/ranks/ranks.hpp"
 #include "analyze/statistics/stretches.hpp"
 #include "analyze/tree/busy.hpp"
 #include "analyze/tree/contexts.hpp"
@@ -75,30 +76,23 @@ class Adding {
       std::vector<std::uint32_t> missing;
       for (const auto& [rank, calls] : made)
         if (!standing.ranks.contains(rank) && calls <= before) missing.push_back(rank);
-      if (!missing.empty()) hung(standing.ranks, *standing.longest, before + 1, missing);
+      if (!missing.empty())
+        hung({standing.ranks.begin(), standing.ranks.end()}, *standing.longest, before + 1, missing);
     }
   }
 
-  void hung(const std::set<std::uint32_t>& waiting, const CollectiveCall& call, std::uint64_t nth,
+  void hung(const std::vector<std::uint32_t>& waiting, const CollectiveCall& call, std::uint64_t nth,
             const std::vector<std::uint32_t>& missing) {
-    constexpr std::size_t kMostNamed = 8;
-    const auto named = [](const auto& ranks) {
-      std::vector<std::string> names;
-      for (const std::uint32_t rank : ranks)
-        if (names.size() < kMostNamed) names.push_back(std::to_string(rank));
-      const std::string more = ranks.size() > kMostNamed ? fmt::format(" and {} more", ranks.size() - kMostNamed) : "";
-      return (ranks.size() > 1 ? "ranks " : "rank ") + base::join(names, ", ") + more;
-    };
     const Communicator& communicator = found_.communicators[call.communicator];
     std::vector<std::string> path;
     const auto number = static_cast<std::size_t>(&call - found_.standing.data());
     path_to(around_[found_.calls.size() + found_.messaging.size() + number].path, path);
-    std::string text = fmt::format("{} never reached call {} ", named(missing), nth);
+    std::string text = fmt::format("{} never reached call {} ", ranks_named(missing), nth);
     if (communicator.id > 1) text += fmt::format("of communicator 0x{:x} ", communicator.id);
     text += fmt::format("({})", session_.strings.view(call.name));
     if (!path.empty()) text += " in `" + base::printable(base::join(path, " > ")) + "`";
     report_.losses.push_back({"collectives_unjoined", missing.size(),
-                              text + ", in which " + named(waiting) + " stood when recording ended"});
+                              text + ", in which " + ranks_named(waiting) + " stood when recording ended"});
     model::Verdict verdict;
     verdict.kind = kHung;
     verdict.text = text + ": the others waited " + base::format_ns(length_of(call));
@@ -519,9 +513,10 @@ std::map<std::uint32_t, CommunicationSum> sum_up(const std::vector<Timed>& timed
   return out;
 }
 
-void add_communication(const Session& session, const Options& options, const Tree& tree, const CollectiveCalls& found,
-                       const std::vector<RegionKey>& keys, model::Report& report) {
-  const Surroundings around(session, options, tree, found);
+void add_communication(const Regions& regions, const CollectiveCalls& found, model::Report& report) {
+  const Session& session = regions.session;
+  const Tree& tree = regions.tree;
+  const Surroundings around(session, regions.options, tree, found);
   const auto name = [&](std::uint32_t node, std::vector<std::string>& path) {
     for (const auto part : path_of(tree, session, node)) path.emplace_back(part);
   };
@@ -536,18 +531,18 @@ void add_communication(const Session& session, const Options& options, const Tre
   rules.same = [&](std::uint32_t cell) { return tree.cells[cell].node; };
   rules.count = tree.nodes.size();
   const std::map<std::uint32_t, CommunicationSum> of_cell = sum_up(timed, around.around, around.contexts, rules);
-  const auto sum_of = [&](std::span<const std::uint32_t> regions) {
+  const auto sum_of = [&](std::span<const std::uint32_t> members) {
     CommunicationSum sum;
-    for (const std::uint32_t id : regions)
-      for (std::size_t i = keys[id].first; i < keys[id].last; ++i)
-        if (const auto at = of_cell.find(tree.node_cells[i]); at != of_cell.end()) sum.add(at->second);
+    for (const std::uint32_t r : members)
+      for (const std::uint32_t cell : regions.cells(r))
+        if (const auto at = of_cell.find(cell); at != of_cell.end()) sum.add(at->second);
     return sum.row();
   };
-  for (std::uint32_t r = 0; r < keys.size() && r < report.regions.size(); ++r)
+  for (std::uint32_t r = 0; r < regions.keys.size() && r < report.regions.size(); ++r)
     report.regions[r].communication = sum_of(std::span(&r, 1));
   for (model::TableRow& row : report.rows)
     if (row.merged) row.merged->communication = sum_of(row.members);
-  add_activity(session, options, tree, around, timed, report);
+  add_activity(session, regions.options, tree, around, timed, report);
 }
 
 }  // namespace rangescope::analyze

@@ -103,7 +103,6 @@ struct PlaceRules {
                                                                const PlaceRules& rules);
 
 /// Of a job of two ranks or more, after the rows are there.
-void add_communication(const model::Session& session, const Options& options, const Tree& tree,
-                       const CollectiveCalls& found, const std::vector<RegionKey>& keys, model::Report& report);
+void add_communication(const Regions& regions, const CollectiveCalls& found, model::Report& report);
 
 }  // namespace rangescope::analyze

@@ -243,34 +243,26 @@ void CpuPaces::finish(model::Report& report) const {
   }
 }
 
-void hold_ranks_together(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys,
-                         const Buckets& by_cell, model::Report& report) {
+void hold_ranks_together(const Regions& regions, model::Report& report) {
   model::Strings texts;
-  const Works works = works_of(session, report, [&](std::string_view text) { return texts.intern(text); });
+  const Works works = works_of(regions.session, report, [&](std::string_view text) { return texts.intern(text); });
   judge_works(
       works.ranks, works.clocks, [&](std::uint32_t id) { return texts.view(id); }, report);
-  const RankTimes times(session, tree, by_cell);
+  const RankTimes times(regions);
   CpuPaces paces(report.ranks.size());
-  const std::span<const std::uint32_t> cells(tree.node_cells);
-  const auto cells_of = [&](const RegionKey& key) { return cells.subspan(key.first, key.last - key.first); };
-  for (std::size_t r = 0; r < keys.size() && r < report.regions.size(); ++r) {
-    if (keys[r].process != kNone || keys[r].thread != kNone) continue;
-    const ByRank of = times.of(cells_of(keys[r]));
+  for (std::uint32_t r = 0; r < regions.keys.size() && r < report.regions.size(); ++r) {
+    if (!regions.keys[r].of_all()) continue;
+    const ByRank of = times.of(std::span(&r, 1));
     report.regions[r].ranks = over_ranks({&of}, report.ranks);
     paces.add(report.regions[r], of);
   }
   for (model::TableRow& row : report.rows) {
     if (!row.merged) continue;
-    std::vector<std::uint32_t> all;
-    for (const std::uint32_t id : row.members) {
-      const auto own = cells_of(keys[id]);
-      all.insert(all.end(), own.begin(), own.end());
-    }
-    const ByRank of = times.of(all);
+    const ByRank of = times.of(row.members);
     row.merged->ranks = over_ranks({&of}, report.ranks);
   }
   paces.finish(report);
-  add_tokens(session, report);
+  add_tokens(regions.session, report);
 }
 
 }  // namespace rangescope::analyze

@@ -75,7 +75,6 @@ class CpuPaces {
 
 /// Region::ranks of the aggregate and of merged rows, and the work of each rank: of a job of two ranks or more, after
 /// rows are there and regions have their useful tokens.
-void hold_ranks_together(const model::Session& session, const Tree& tree, const std::vector<RegionKey>& keys,
-                         const Buckets& by_cell, model::Report& report);
+void hold_ranks_together(const Regions& regions, model::Report& report);
 
 }  // namespace rangescope::analyze

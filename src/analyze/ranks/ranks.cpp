@@ -6,7 +6,6 @@
 #include <set>
 
 #include "analyze/ranks/collectives.hpp"
-#include "analyze/statistics/imbalance.hpp"
 #include "analyze/statistics/stretches.hpp"
 #include "base/text.hpp"
 
@@ -27,11 +26,6 @@ std::vector<Stretches> waits_of(const Session& session, bool for_the_gpu) {
       threads[call.thread].add(call.start_ns, call.end_ns);
   for (Stretches& each : threads) each.finish();
   return threads;
-}
-
-const model::Range* closed_range(const Session& session, const Tree& tree, std::uint32_t occurrence) {
-  const std::uint32_t range = tree.range_of[occurrence];
-  return range == kNone || session.ranges[range].end_ns == kOpen ? nullptr : &session.ranges[range];
 }
 
 /// Of each closed occurrence, its time less that of child regions and of waits inside.
@@ -140,55 +134,65 @@ std::uint64_t Ordinals::times(std::uint32_t rank) const {
   return count;
 }
 
+std::string ranks_named(std::span<const std::uint32_t> ranks) {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> names;
+  for (const std::uint32_t rank : ranks.first(std::min(kMost, ranks.size()))) names.push_back(std::to_string(rank));
+  const std::string more = ranks.size() > kMost ? " and " + std::to_string(ranks.size() - kMost) + " more" : "";
+  return (ranks.size() > 1 ? "ranks " : "rank ") + base::join(names, ", ") + more;
+}
+
 std::uint32_t shift_for(std::size_t count, std::size_t most) {
   std::uint32_t shift = 0;
   while ((count >> shift) > most && shift < 32) ++shift;
   return shift;
 }
 
-RankTimes::RankTimes(const Session& session, const Tree& tree, const Buckets& by_cell)
-    : session_(session),
-      tree_(tree),
-      by_cell_(by_cell),
-      own_(own_times(session, tree, waits_of(session, false))),
-      paced_(own_times(session, tree, waits_of(session, true))) {}
+RankTimes::RankTimes(const Regions& regions)
+    : regions_(regions),
+      own_(own_times(regions.session, regions.tree, waits_of(regions.session, false))),
+      paced_(own_times(regions.session, regions.tree, waits_of(regions.session, true))) {}
 
-ByRank RankTimes::of(std::span<const std::uint32_t> cells, std::size_t most) const {
+ByRank RankTimes::of(std::span<const std::uint32_t> members, std::size_t most) const {
   struct Rank {
     std::int64_t sum = 0, own = 0, paced = 0;
     std::vector<std::uint32_t> listed;
     std::uint64_t unlisted = 0, first_listed = UINT64_MAX;
   };
   std::map<std::uint32_t, Rank> ranks;
-  for (const std::uint32_t cell : cells) {
-    const std::uint32_t process = tree_.cells[cell].process;
-    const std::uint32_t rank = process < session_.processes.size() ? session_.processes[process].rank : kNone;
-    if (rank == kNone) continue;
-    if (const UnlistedOfCell* more = tree_.unlisted(cell)) {
-      Rank& of = ranks[rank];
+  const auto& session = regions_.session;
+  const auto rank_of = [&](std::uint32_t cell) {
+    const std::uint32_t process = regions_.tree.cells[cell].process;
+    return process < session.processes.size() ? session.processes[process].rank : kNone;
+  };
+  for (const std::uint32_t r : members) {
+    for (const std::uint32_t cell : regions_.cells(r)) {
+      const UnlistedOfCell* more = regions_.tree.unlisted(cell);
+      if (more == nullptr || rank_of(cell) == kNone) continue;
+      Rank& of = ranks[rank_of(cell)];
       of.sum += more->sum_ns;
       of.own += more->sum_ns - more->inside_ns;
       of.paced += more->sum_ns - more->inside_ns;
       of.unlisted += more->count();
       of.first_listed = std::min(of.first_listed, more->first_listed);
     }
-    for (const std::uint32_t o : by_cell_.of(cell)) {
-      const model::Range* range = closed_range(session_, tree_, o);
-      if (range == nullptr) continue;
+    regions_.for_each_closed(r, [&](std::uint32_t o, const model::Range& range) {
+      const std::uint32_t rank = rank_of(regions_.tree.cell[o]);
+      if (rank == kNone) return;
       Rank& of = ranks[rank];
-      of.sum += length_ns(range->start_ns, range->end_ns);
+      of.sum += length_ns(range.start_ns, range.end_ns);
       of.own += own_[o];
       of.paced += paced_[o];
       of.listed.push_back(o);
-    }
+    });
   }
   ByRank out;
   for (auto& [rank, of] : ranks) {
-    std::sort(of.listed.begin(), of.listed.end(), Earlier{session_, tree_});
+    std::sort(of.listed.begin(), of.listed.end(), Earlier{session, regions_.tree});
     const auto known = static_cast<std::size_t>(std::min<std::uint64_t>(of.listed.size(), of.first_listed));
     Ordinals ordinals{of.listed.size() + of.unlisted, shift_for(known, most), {}, {}};
     for (std::size_t i = 0; i < known; i += std::size_t{1} << ordinals.shift) {
-      const model::Range& range = *closed_range(session_, tree_, of.listed[i]);
+      const model::Range& range = *closed_range(session, regions_.tree, of.listed[i]);
       ordinals.longest.push_back({static_cast<std::uint64_t>(length_ns(range.start_ns, range.end_ns)), rank});
     }
     out.ordinals.add(ordinals, out.ranks.empty());

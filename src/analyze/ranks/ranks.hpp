@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -53,20 +54,21 @@ struct ByRank {
 /// Makes that of a session.
 class RankTimes {
  public:
-  RankTimes(const model::Session& session, const Tree& tree, const Buckets& by_cell);
-  /// Of cells of one region, or of several that are taken together; at most `most` lengths a rank.
-  [[nodiscard]] ByRank of(std::span<const std::uint32_t> cells, std::size_t most = SIZE_MAX) const;
+  explicit RankTimes(const Regions& regions);
+  /// Of one region, or of several that are taken together; at most `most` lengths a rank.
+  [[nodiscard]] ByRank of(std::span<const std::uint32_t> members, std::size_t most = SIZE_MAX) const;
 
  private:
-  const model::Session& session_;
-  const Tree& tree_;
-  const Buckets& by_cell_;
+  const Regions& regions_;
   std::vector<std::int64_t> own_, paced_;  ///< of each occurrence
 };
 
 /// Of regions whose times add up; occurrences are compared where it is one. Nothing of fewer than two ranks.
 [[nodiscard]] std::optional<model::OverRanks> over_ranks(const std::vector<const ByRank*>& regions,
                                                          const std::vector<model::Rank>& ranks);
+
+/// "rank 3", "ranks 0, 1, 2": of many the first eight and how many more.
+[[nodiscard]] std::string ranks_named(std::span<const std::uint32_t> ranks);
 
 /// The least shift by which at most `most` of `count` remain.
 [[nodiscard]] std::uint32_t shift_for(std::size_t count, std::size_t most);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "analyze/samples/sample_row.hpp"
+#include "analyze/statistics/stretches.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -13,7 +14,7 @@ using model::SampleKind;
 using model::SampleStream;
 constexpr double kCounterError = 0.005;
 
-using Span = std::pair<std::int64_t, std::int64_t>;
+using Span = Spans::value_type;
 
 /// One stream on the session's clock, with sums from its begin.
 class Summed {
@@ -68,7 +69,7 @@ class Summed {
   }
 
   [[nodiscard]] double total(std::size_t m) const { return sums_[m].back(); }
-  [[nodiscard]] bool active_in(const std::vector<Span>& spans) const {
+  [[nodiscard]] bool active_in(const Spans& spans) const {
     const std::size_t column = activity_column(stream_);
     std::size_t s = 0;
     for (const auto& [from, to] : spans)
@@ -94,21 +95,16 @@ class Summed {
 };
 
 /// When a range of any thread was open, in order, without overlap.
-std::vector<Span> open_time(const model::Session& session, const Tree& tree) {
-  std::vector<Span> all, out;
+Spans open_time(const model::Session& session, const Tree& tree) {
+  Spans spans;
   for (std::size_t o = 0; o < tree.range_of.size(); ++o) {
     if (tree.range_of[o] == kNone || tree.parent[o] != kNone) continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
-    all.emplace_back(range.start_ns, std::min(range.end_ns, session.end_ns));
+    if (const std::int64_t end = std::min(range.end_ns, session.end_ns); end > range.start_ns)
+      spans.emplace_back(range.start_ns, end);
   }
-  std::sort(all.begin(), all.end());
-  for (const Span& span : all) {
-    if (!out.empty() && span.first <= out.back().second)
-      out.back().second = std::max(out.back().second, span.second);
-    else if (span.second > span.first)
-      out.push_back(span);
-  }
-  return out;
+  unite(spans);
+  return spans;
 }
 
 }  // namespace
@@ -118,9 +114,10 @@ bool is_light(const model::Session& session) {
                                                [](const auto& source) { return source.schema.ends_with(", light"); });
 }
 
-void add_wall_samples(const model::Session& session, const Tree& tree, const std::vector<RegionKey>& keys,
-                      const Buckets& by_cell, model::Report& report) {
-  const std::vector<Span> open = open_time(session, tree);
+void add_wall_samples(const Regions& regions, model::Report& report) {
+  const model::Session& session = regions.session;
+  const std::size_t count = regions.keys.size();
+  const Spans open = open_time(session, regions.tree);
   std::vector<Summed> streams;
   std::vector<char> used;
   for (const SampleStream& stream : session.samples) {
@@ -128,7 +125,7 @@ void add_wall_samples(const model::Session& session, const Tree& tree, const std
     used.push_back(streams.back().active_in(open) ? 1 : 0);
   }
   const bool any = std::find(used.begin(), used.end(), 1) != used.end();
-  std::vector<std::map<std::string, SampledRow>> rows(keys.size());
+  std::vector<std::map<std::string, SampledRow>> rows(count);
   for (std::size_t i = 0; i < streams.size(); ++i) {
     const SampleStream& stream = session.samples[i];
     // NVML says nothing of activity: its device is the one of the counters.
@@ -150,22 +147,19 @@ void add_wall_samples(const model::Session& session, const Tree& tree, const std
       if (adds(metric.kind))
         device.sums.push_back({metric.name, metric.unit, metric.kind == SampleKind::kShare, streams[i].total(m),
                                inside.part.amount, streams[i].total(m) - inside.part.amount, 0});
-      for (std::size_t r = 0; r < keys.size(); ++r) {
+      for (std::size_t r = 0; r < count; ++r) {
         SampledRow& row = rows[r][metric.name];
         row.kind = metric.kind;
         row.unit = metric.unit;
         row.interval_ns = static_cast<double>(std::max<std::int64_t>(stream.interval_ns, 1));
-        for (std::size_t c = keys[r].first; c < keys[r].last; ++c)
-          for (const std::uint32_t o : by_cell.of(tree.node_cells[c])) {
-            if (tree.range_of[o] == kNone) continue;
-            const model::Range& range = session.ranges[tree.range_of[o]];
-            if (range.end_ns != kOpen) streams[i].add(m, {range.start_ns, range.end_ns}, row);
-          }
+        regions.for_each_closed(r, [&](std::uint32_t, const model::Range& range) {
+          streams[i].add(m, {range.start_ns, range.end_ns}, row);
+        });
       }
     }
     report.sampled.push_back(std::move(device));
   }
-  for (std::size_t r = 0; r < keys.size(); ++r) {
+  for (std::size_t r = 0; r < count; ++r) {
     model::Region& region = report.regions[r];
     for (const auto& [name, row] : rows[r]) {
       if (region.occurrences == 0 || region.metrics.contains(name)) continue;

@@ -7,7 +7,6 @@
 // shift by one sample make the interval. O(samples + occurrences * (metrics + log samples)) a stream.
 #pragma once
 
-#include "analyze/statistics/order.hpp"
 #include "analyze/tree/regions.hpp"
 #include "model/report.hpp"
 
@@ -18,7 +17,6 @@ namespace rangescope::analyze {
 
 /// Metrics of regions with source "sampled over wall time" and Report::sampled, of the devices that were active while
 /// ranges were open (of all where none was), and a note that says what is missing and why.
-void add_wall_samples(const model::Session& session, const Tree& tree, const std::vector<RegionKey>& keys,
-                      const Buckets& by_cell, model::Report& report);
+void add_wall_samples(const Regions& regions, model::Report& report);
 
 }  // namespace rangescope::analyze

@@ -6,6 +6,7 @@
 // CACM 18, 1975), or with std::nth_element where there are few values.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -39,6 +40,15 @@ struct Position {
   double part;
 };
 [[nodiscard]] Position position_of(std::size_t n, std::size_t numerator, std::size_t denominator);
+
+/// The larger of the two in the middle: a value that was seen; 0 when there are none.
+template <class T>
+[[nodiscard]] T upper_median(std::vector<T> values) {
+  if (values.empty()) return 0;
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
 
 /// Median of a few values; the vector is reordered. 0 when there are none.
 [[nodiscard]] double median_of(std::vector<double>& values);

@@ -4,6 +4,18 @@
 
 namespace rangescope::analyze {
 
+void unite(Spans& spans) {
+  std::sort(spans.begin(), spans.end());
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < spans.size(); ++i) {
+    if (spans[i].first <= spans[last].second)
+      spans[last].second = std::max(spans[last].second, spans[i].second);
+    else
+      spans[++last] = spans[i];
+  }
+  if (!spans.empty()) spans.resize(last + 1);
+}
+
 void Stretches::finish() {
   std::sort(list_.begin(), list_.end(), [](const Part& a, const Part& b) { return a.start < b.start; });
   std::size_t kept = 0;
@@ -21,8 +33,8 @@ void Stretches::finish() {
   }
 }
 
-std::vector<std::pair<std::int64_t, std::int64_t>> Stretches::parts(std::int64_t start, std::int64_t end) const {
-  std::vector<std::pair<std::int64_t, std::int64_t>> out;
+Spans Stretches::parts(std::int64_t start, std::int64_t end) const {
+  Spans out;
   auto part = std::upper_bound(list_.begin(), list_.end(), start,
                                [](std::int64_t value, const Part& each) { return value < each.end; });
   for (; part != list_.end() && part->start < end; ++part)

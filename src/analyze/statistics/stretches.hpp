@@ -8,6 +8,10 @@
 
 namespace rangescope::analyze {
 
+using Spans = std::vector<std::pair<std::int64_t, std::int64_t>>;  ///< start and end
+/// Puts them in order; those that adjoin or overlap become one.
+void unite(Spans& spans);
+
 /// The union of all stretches added; finish() comes between the last add() and the first question.
 class Stretches {
  public:
@@ -24,7 +28,7 @@ class Stretches {
     return end <= start ? 0 : until(end) - until(start);
   }
   /// What of [start, end) they cover, as offsets from `start`. O(log n + parts).
-  [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> parts(std::int64_t start, std::int64_t end) const;
+  [[nodiscard]] Spans parts(std::int64_t start, std::int64_t end) const;
   [[nodiscard]] bool holds(std::int64_t at) const { return within(at, at + 1) > 0; }
   [[nodiscard]] bool empty() const { return list_.empty(); }
 

@@ -55,7 +55,7 @@ class Joiner {
 
  private:
   void join(bool nccl, std::uint64_t id, std::vector<const Calls*>& ranks, std::uint32_t more) {
-    const std::uint32_t number = communicator(nccl, id);
+    const std::uint32_t number = found_.communicator(nccl, id);
     for (const Calls* calls : ranks) {
       if (calls->made > 0) found_.made[number][digest_.processes[calls->process].rank] = calls->made;
       for (const Calls::Call& standing : calls->standing) {
@@ -90,13 +90,6 @@ class Joiner {
     join_calls(session_, kept, shift, fewest, most, found_);
   }
 
-  std::uint32_t communicator(bool nccl, std::uint64_t id) {
-    const auto [at, added] =
-        communicators_.try_emplace({nccl, id}, static_cast<std::uint32_t>(found_.communicators.size()));
-    if (added) found_.communicators.push_back({nccl, id, 0});
-    return at->second;
-  }
-
   /// Both ends of messages, of all ranks by the coarsest one's choice.
   void messages() {
     for (const Messaging& of : digest_.messaging) messages_shift_ = std::max(messages_shift_, of.shift);
@@ -106,7 +99,7 @@ class Joiner {
       if (rank == kNone) continue;
       std::vector<std::uint32_t> numbers;
       for (const Messaging::Communicator& one : of.communicators) {
-        numbers.push_back(communicator(one.nccl, one.id));
+        numbers.push_back(found_.communicator(one.nccl, one.id));
         analyze::Communicator& known = found_.communicators[numbers.back()];
         known.ranks = std::max(known.ranks, one.ranks);
         members_[numbers.back()].insert(rank);
@@ -160,7 +153,6 @@ class Joiner {
   analyze::CollectiveCalls found_;
   std::vector<From> from_, of_messages_, of_standing_;
   std::vector<Around> around_;
-  std::map<std::pair<bool, std::uint64_t>, std::uint32_t> communicators_;
   analyze::Members members_;
   std::vector<std::uint32_t> names_;  ///< strings of the session
   std::uint32_t widest_ = 0, messages_shift_ = 0;

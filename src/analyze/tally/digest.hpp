@@ -8,6 +8,7 @@
 // rank's own clock. The file is described in docs/formats/digest.md.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <compare>
 #include <cstdint>
@@ -19,6 +20,8 @@
 
 #include "analyze/ranks/collectives.hpp"
 #include "analyze/ranks/rank_work.hpp"
+#include "analyze/statistics/stretches.hpp"
+#include "analyze/statistics/sums.hpp"
 #include "analyze/tally/sketch.hpp"
 #include "model/gpu.hpp"
 #include "model/loss.hpp"
@@ -37,15 +40,6 @@ inline constexpr std::size_t kMostRegions = 50000, kMostKernels = 50000;
 /// Its texts are names.
 struct CountedProcess : model::Process {
   std::uint64_t ranges = 0, kernels = 0;
-};
-
-/// A value of several parts: how many, their sum, and the largest one's number.
-struct PartSums {
-  std::uint64_t count = 0;
-  std::int64_t sum = 0, min = 0, max = 0;
-  std::uint64_t largest = 0;  ///< of equals the lowest number
-
-  void add(const PartSums& other);
 };
 
 struct Copies {
@@ -101,27 +95,37 @@ struct RegionFacts : ByRank {
   PartSums of_threads;                      ///< of the one process; numbered by tid
 };
 
-/// What of them adds up and stands in a report as it is: the one list for making, merging and reporting.
-struct CountOf {
-  std::int64_t RegionFacts::*tally;
-  std::int64_t model::Region::*report;
-};
-inline constexpr CountOf kRegionCounts[] = {
-    {&RegionFacts::occurrences, &model::Region::occurrences},
-    {&RegionFacts::unclosed, &model::Region::unclosed},
-    {&RegionFacts::threads, &model::Region::threads},
-    {&RegionFacts::processes, &model::Region::processes},
-};
-struct WallTimeOf {
-  std::int64_t RegionFacts::*tally;
-  double model::WallTime::*report;
-};
-inline constexpr WallTimeOf kWallTimes[] = {
-    {&RegionFacts::inclusive_ns, &model::WallTime::inclusive_ns},
-    {&RegionFacts::exclusive_ns, &model::WallTime::exclusive_ns},
-    {&RegionFacts::profiler_ns, &model::WallTime::profiler_ns},
-    {&RegionFacts::recording_ns, &model::WallTime::recording_ns},
-};
+struct NotInReports {};
+
+/// The numbers of a region: field, how those of two ranks become one, what a file expects it to be, and where it is in
+/// a model::Region, its WallTime or Steady. The one list for making, merging, files and reports.
+template <class Visit>
+[[gnu::always_inline]] inline void visit_numbers(Visit&& visit) {
+  constexpr auto longer = [](std::int64_t a, std::int64_t b) { return std::max(a, b); };
+  constexpr auto zero = [](const auto&) { return std::int64_t{0}; };
+  constexpr auto one = [](const auto&) { return std::int64_t{1}; };
+  constexpr auto all = [](const auto& r) { return static_cast<std::int64_t>(r.wall.moments.n); };
+  constexpr auto sum = [](const auto& r) { return static_cast<std::int64_t>(r.wall.moments.sum); };
+  constexpr auto unsettled = [](const auto& r) { return static_cast<std::int64_t>(r.unsettled.moments.n); };
+  constexpr auto unsettled_sum = [](const auto& r) { return static_cast<std::int64_t>(r.unsettled.moments.sum); };
+  constexpr auto longest = [](const auto& r) { return r.unsettled.moments.max; };
+  constexpr auto inclusive = [](const auto& r) { return r.inclusive_ns; };
+  constexpr auto profiler = [](const auto& r) { return r.profiler_ns; };
+  using model::Steady, model::WallTime;
+  visit(&RegionFacts::occurrences, plus, all, &model::Region::occurrences);
+  visit(&RegionFacts::unclosed, plus, zero, &model::Region::unclosed);
+  visit(&RegionFacts::threads, plus, one, &model::Region::threads);
+  visit(&RegionFacts::processes, plus, one, &model::Region::processes);
+  visit(&RegionFacts::replayed, plus, zero, NotInReports{});
+  visit(&RegionFacts::inclusive_ns, plus, sum, &WallTime::inclusive_ns);
+  visit(&RegionFacts::exclusive_ns, plus, inclusive, &WallTime::exclusive_ns);
+  visit(&RegionFacts::profiler_ns, plus, zero, &WallTime::profiler_ns);
+  visit(&RegionFacts::recording_ns, plus, profiler, &WallTime::recording_ns);
+  visit(&RegionFacts::warm_ups, plus, unsettled, &Steady::left_out);
+  visit(&RegionFacts::warm_up_ns, plus, unsettled_sum, &Steady::left_out_ns);
+  visit(&RegionFacts::longest_ns, longer, longest, &Steady::longest_ns);
+  visit(&RegionFacts::settled_busy_ns, plus, zero, NotInReports{});
+}
 
 template <class D>
 struct RegionOf : RegionFacts {
@@ -173,7 +177,7 @@ struct Calls {
   };
   std::vector<Call> calls;
   std::vector<Call> standing;  ///< that had not ended when recording did, which is their end here
-  std::vector<std::pair<std::int64_t, std::int64_t>> beside;  ///< from the begin of the call on, ascending
+  Spans beside;                ///< from the begin of the call on, ascending
 };
 
 /// Sends and receives that a digest keeps of a rank; of more those by whose tag and number both ends agree.
@@ -197,7 +201,7 @@ struct Messaging {
     std::uint32_t hashes = 0;      ///< different ones of the ends that it began or completed
   };
   std::vector<Call> calls;
-  std::vector<std::pair<std::int64_t, std::int64_t>> beside;  ///< as Calls::beside
+  Spans beside;  ///< as Calls::beside
   struct End {
     std::uint32_t call = 0, done = kNone, communicator = 0;  ///< began it; completed it; index into `communicators`
     bool sends = false;
@@ -216,7 +220,7 @@ struct Messaging {
 /// When ranges were open on a host: disjoint, ascending. Of more than kMostSpans the shortest gaps are closed.
 struct Open {
   std::uint32_t host = 0;  ///< a name
-  std::vector<std::pair<std::int64_t, std::int64_t>> spans;
+  Spans spans;
   std::int64_t closed_ns = 0;  ///< sum of the gaps that were closed
   std::int64_t waits_ns = 0;   ///< outside ranges, for counters
 

@@ -18,15 +18,17 @@
 namespace rangescope::analyze::tally {
 namespace {
 
-using analyze::Phase;
 using model::Session;
+
+/// Lengths of occurrences that a digest keeps to compare ranks by: so many in all, and so many of each region.
+constexpr std::size_t kMostLengths = 16384, kFewestLengths = 8, kMostLengthsOfRegion = 1024;
 
 std::int64_t whole(double value) {
   return std::isfinite(value) && std::abs(value) < 9e18 ? std::llround(value) : kUnknown;
 }
 
 /// Closes the shortest gaps.
-void close_gaps(std::vector<std::pair<std::int64_t, std::int64_t>>& parts) {
+void close_gaps(Spans& parts) {
   while (parts.size() > kMostBeside) {
     std::size_t least = 1;
     for (std::size_t i = 1; i < parts.size(); ++i)
@@ -109,7 +111,8 @@ class Maker {
   }
 
   void regions() {
-    const RankTimes times(session_, tree_, details_.by_cell);
+    const Regions of{session_, options_, tree_, details_.keys, details_.by_cell};
+    const RankTimes times(of);
     const std::size_t most =
         std::clamp(kMostLengths / std::max<std::size_t>(1, regions_), kFewestLengths, kMostLengthsOfRegion);
     region_of_.assign(tree_.nodes.size(), kNone);
@@ -125,77 +128,47 @@ class Maker {
       region.kind = node.kind;
       region.module = node.module;
       region.first_start_ns = utc(node.first_start_ns);
-      for (const auto& [tally, report] : kRegionCounts) region.*tally = from.*report;
-      for (const auto& [tally, report] : kWallTimes) region.*tally = whole(from.wall.*report);
-      if (from.steady) {
-        region.warm_ups = from.steady->left_out;
-        region.warm_up_ns = whole(from.steady->left_out_ns);
-        region.longest_ns = whole(from.steady->longest_ns);
-      }
-      static_cast<ByRank&>(region) =
-          times.of(std::span(tree_.node_cells).subspan(key.first, key.last - key.first), most);
-      occurrences(key, from, region);
+      visit_numbers([&](auto field, auto, auto, auto report) { take(from, report, region.*field); });
+      for (const std::uint32_t cell : of.cells(r)) region.replayed += tree_.cells[cell].replayed;
+      static_cast<ByRank&>(region) = times.of(std::span(&r, 1), most);
+      occurrences(occurrences_of(of, details_.phases, std::span(&r, 1)), from, region);
       if (from.gpu) region.gpu = gpu(*from.gpu);
-      if (region.gpu) gpu_occurrences(key, *region.gpu);
+      if (region.gpu) gpu_occurrences(of, r, *region.gpu);
       out_.regions.push_back(std::move(region));
     }
   }
 
-  void occurrences(const analyze::RegionKey& key, const model::Region& from, Region& region) {
-    // As add_steady() does: where counters slowed some occurrences, the distribution is of the others.
-    const bool slowed = from.wall.profiler_ns > from.wall.recording_ns;
-    Distribution unslowed, unsettled;
-    std::map<std::uint64_t, std::int64_t> of_process;
-    std::map<std::uint32_t, std::int64_t> of_thread;
-    bool settled = false;
-    const auto settles = [&](std::int64_t least, std::int64_t most) {
-      region.settled_min = settled ? std::min(region.settled_min, least) : least;
-      region.settled_max = settled ? std::max(region.settled_max, most) : most;
-      settled = true;
-    };
-    for (std::size_t i = key.first; i < key.last; ++i) {
-      const std::uint32_t number = tree_.node_cells[i];
-      const analyze::Cell& cell = tree_.cells[number];
-      region.replayed += cell.replayed;
-      if (cell.closed > 0 && cell.process < number_.size()) {
-        of_process[number_[cell.process]] += static_cast<std::int64_t>(cell.inclusive_ns);
-        if (cell.thread < session_.threads.size())
-          of_thread[session_.threads[cell.thread].tid] += static_cast<std::int64_t>(cell.inclusive_ns);
-      }
-      if (const UnlistedOfCell* more = tree_.unlisted(number)) {
-        static_cast<model::Distribution&>(region.wall).add(more->wall);
-        static_cast<model::Distribution&>(unslowed).add(more->wall);
-        settles(more->wall.moments.min, more->wall.moments.max);
-      }
-      for (const std::uint32_t o : details_.by_cell.of(number)) {
-        const std::uint32_t range = tree_.range_of[o];
-        if (range == kNone || session_.ranges[range].end_ns == model::kOpen) continue;
-        const std::int64_t length = analyze::wall_of(session_, tree_, o);
-        const Phase phase = o < details_.phases.size() ? details_.phases[o] : Phase::kSettled;
-        region.wall.add(length);
-        if (phase != Phase::kSettled) unsettled.add(length);
-        if (phase != Phase::kSlowed) unslowed.add(length);
-        if (phase == Phase::kWarmUp) region.unsettled.add(length);
-        if (phase == Phase::kSettled) settles(length, length);
-      }
-    }
-    if (slowed && unslowed.moments.n >= 3)
-      region.wall = std::move(unslowed);  // what warmed up stands in `unsettled`
-    else
-      region.unsettled = std::move(unsettled);
+  static void take(const model::Region& from, std::int64_t model::Region::*at, std::int64_t& to) { to = from.*at; }
+  static void take(const model::Region& from, double model::WallTime::*at, std::int64_t& to) {
+    to = whole(from.wall.*at);
+  }
+  template <class T>
+  static void take(const model::Region& from, T model::Steady::*at, std::int64_t& to) {
+    if (from.steady) to = whole(static_cast<double>((*from.steady).*at));
+  }
+  static void take(const model::Region&, NotInReports, std::int64_t&) {}
+
+  /// As add_occurrences() does: where counters slowed some, the distribution is of the others.
+  void occurrences(const Occurrences& of, const model::Region& from, Region& region) const {
+    Distribution settled;
+    settled.add(of.unlisted);
+    for (const std::int64_t length : of.settled) settled.add(length);
+    for (const std::int64_t length : of.warm_ups) region.unsettled.add(length);
+    for (const std::int64_t length : of.slowed)
+      if (!of.without_slowed(from.wall)) region.unsettled.add(length);
+    region.settled_min = settled.moments.min;
+    region.settled_max = settled.moments.max;
+    region.wall = std::move(settled);
+    region.wall.add(region.unsettled);
     const bool unknown = session_.unrecorded.kernels || session_.unrecorded.copies;
     // All work on the GPUs of the process, as Steady::busy_share has it.
     const bool busy = from.steady && from.steady->busy_share;
     region.settled_busy_ns = unknown ? kUnknown
                              : busy  ? std::llround(*from.steady->busy_share * from.steady->wall_total_ns)
                                      : 0;
-    parts(of_process, region.of_processes);
-    parts(of_thread, region.of_threads);
-  }
-
-  template <class Key>
-  static void parts(const std::map<Key, std::int64_t>& sums, PartSums& into) {
-    for (const auto& [key, ns] : sums) into.add({1, ns, ns, ns, key});
+    for (const auto& [process, ns] : of.of_process)
+      if (process < number_.size()) region.of_processes.add(number_[process], ns);
+    for (const auto& [tid, ns] : of.of_thread) region.of_threads.add(tid, ns);
   }
 
   static Gpu gpu(const model::GpuWork& from) {
@@ -210,22 +183,15 @@ class Maker {
     return out;
   }
 
-  void gpu_occurrences(const analyze::RegionKey& key, Gpu& gpu) const {
-    const analyze::GpuDetails& details = details_.gpu;
+  void gpu_occurrences(const Regions& of, std::size_t r, Gpu& gpu) const {
     gpu.busy_ns.emplace();
     if (session_.unrecorded.kernels) return;
-    for (std::size_t i = key.first; i < key.last; ++i) {
-      if (const UnlistedOfCell* more = tree_.unlisted(tree_.node_cells[i])) {  // without work
-        gpu.kernel_ns->add(0, more->count());
-        if (!session_.unrecorded.copies) gpu.busy_ns->add(0, more->count());
-      }
-      for (const std::uint32_t o : details_.by_cell.of(tree_.node_cells[i])) {
-        if (o >= details.busy.occurrence_busy.size() || (!details.paused.empty() && details.paused[o] != 0)) continue;
-        if (tree_.range_of[o] != kNone && session_.ranges[tree_.range_of[o]].end_ns == model::kOpen) continue;
-        gpu.kernel_ns->add(static_cast<std::int64_t>(details.busy.occurrence_kernel[o]));
-        if (!session_.unrecorded.copies) gpu.busy_ns->add(static_cast<std::int64_t>(details.busy.occurrence_busy[o]));
-      }
-    }
+    const OccurrenceWork work = occurrence_work(of, r, details_.gpu.busy, details_.gpu.paused);
+    gpu.kernel_ns->add(work.without);
+    for (const std::int64_t ns : work.kernel_ns) gpu.kernel_ns->add(ns);
+    if (session_.unrecorded.copies) return;
+    gpu.busy_ns->add(work.without);
+    for (const std::int64_t ns : work.busy_ns) gpu.busy_ns->add(ns);
   }
 
   void kernels() {
@@ -395,7 +361,7 @@ class Maker {
   }
 
   void fill(Calls::Call& into, const analyze::CollectiveCall& call, const Surroundings& surroundings, std::size_t at,
-            std::vector<std::pair<std::int64_t, std::int64_t>>& beside) {
+            Spans& beside) {
     const Around& around = surroundings.around[at];
     into.name = name(call.name);
     into.region = around.path == kNone ? kNone : region_of_[around.path];
@@ -406,7 +372,7 @@ class Maker {
     into.context = context(surroundings.contexts[around.context]);
     into.beside = static_cast<std::uint32_t>(beside.size());
     if (const Stretches* kernels = surroundings.beside(call.process, call.stream); kernels != nullptr) {
-      auto parts = kernels->parts(call.start_ns, call.end_ns);
+      Spans parts = kernels->parts(call.start_ns, call.end_ns);
       close_gaps(parts);
       into.parts = static_cast<std::uint32_t>(parts.size());
       beside.insert(beside.end(), parts.begin(), parts.end());
@@ -449,7 +415,7 @@ class Maker {
     const auto keep = gaps.begin() + static_cast<std::ptrdiff_t>(kMostSpans - 1);
     std::nth_element(gaps.begin(), keep, gaps.end(), std::greater<>());
     const std::int64_t longest = *keep;  // of those that are closed
-    std::vector<std::pair<std::int64_t, std::int64_t>> fewer{open.spans.front()};
+    Spans fewer{open.spans.front()};
     for (std::size_t i = 1; i < open.spans.size(); ++i) {
       const std::int64_t gap = open.spans[i].first - fewer.back().second;
       if (gap > longest) {
@@ -524,15 +490,13 @@ base::Result<Digest> digest_of(const Session& session, const analyze::Options& w
   options.top_kernels = 0;
   options.samples = 0;
   analyze::Details details;
-  auto report = analyze::analyze(session, options, details);
-  if (!report) return base::fail(std::move(report));
-  return tally_of(session, options, details, *report);
+  const model::Report report = TRY(analyze::analyze(session, options, details));
+  return tally_of(session, options, details, report);
 }
 
 base::Result<Digest> tally_of(const Session& session, const analyze::Options& options, const analyze::Details& details,
                               const model::Report& report) {
-  const auto of_all = [](const RegionKey& key) { return key.process == kNone && key.thread == kNone; };
-  const auto regions = static_cast<std::size_t>(std::ranges::count_if(details.keys, of_all));  // they come first
+  const auto regions = static_cast<std::size_t>(std::ranges::count_if(details.keys, &RegionKey::of_all));  // come first
   if (regions > kMostRegions || details.gpu.groups.names.size() > kMostKernels)
     return base::fail(
         base::Code::kUsage,

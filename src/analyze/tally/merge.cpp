@@ -10,16 +10,6 @@
 
 namespace rangescope::analyze::tally {
 
-void PartSums::add(const PartSums& other) {
-  if (other.count == 0) return;
-  const bool first = count == 0;
-  if (first || other.max > max || (other.max == max && other.largest < largest)) largest = other.largest;
-  min = first ? other.min : std::min(min, other.min);
-  max = first ? other.max : std::max(max, other.max);
-  sum = plus(sum, other.sum);
-  count += other.count;
-}
-
 std::uint64_t Messaging::hash(std::uint64_t communicator, std::int32_t tag, std::uint64_t ordinal) {
   std::uint64_t x = communicator;
   for (const std::uint64_t part : {static_cast<std::uint64_t>(static_cast<std::int64_t>(tag)), ordinal}) {
@@ -32,14 +22,8 @@ std::uint64_t Messaging::hash(std::uint64_t communicator, std::int32_t tag, std:
 }
 
 void Open::add(const Open& other) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> all, joined;
-  std::merge(spans.begin(), spans.end(), other.spans.begin(), other.spans.end(), std::back_inserter(all));
-  for (const auto& span : all)
-    if (joined.empty() || span.first > joined.back().second)
-      joined.push_back(span);
-    else
-      joined.back().second = std::max(joined.back().second, span.second);
-  spans = std::move(joined);
+  spans.insert(spans.end(), other.spans.begin(), other.spans.end());
+  unite(spans);
   closed_ns = plus(closed_ns, other.closed_ns);
   waits_ns = plus(waits_ns, other.waits_ns);
 }
@@ -121,14 +105,8 @@ void add(Region& into, const RegionOf<D>& from, const std::vector<std::uint32_t>
   const bool first = into.ranks.empty() && into.ordinals.compared == 0;
   if (from.gpu && !into.gpu && into.occurrences > 0) add_no_gpu(into.gpu, into);
   if (into.gpu && !from.gpu) add_no_gpu(into.gpu, from);
-  const auto add_up = [&](std::int64_t RegionFacts::*field) { into.*field = plus(into.*field, from.*field); };
-  for (const auto& each : kRegionCounts) add_up(each.tally);
-  for (const auto& each : kWallTimes) add_up(each.tally);
-  for (const auto field :
-       {&RegionFacts::replayed, &RegionFacts::warm_ups, &RegionFacts::warm_up_ns, &RegionFacts::settled_busy_ns})
-    add_up(field);
+  visit_numbers([&](auto field, auto join, auto, auto) { into.*field = join(into.*field, from.*field); });
   into.first_start_ns = std::min(into.first_start_ns, from.first_start_ns);
-  into.longest_ns = std::max(into.longest_ns, from.longest_ns);
   if (from.wall.moments.n > from.unsettled.moments.n) {  // else it has nothing settled
     const bool none = into.wall.moments.n == into.unsettled.moments.n;
     into.settled_min = none ? from.settled_min : std::min(into.settled_min, from.settled_min);

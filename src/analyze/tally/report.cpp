@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <type_traits>
 
 #include "analyze/details.hpp"
 #include "analyze/names/kernel_labels.hpp"
@@ -14,14 +15,13 @@
 #include "analyze/ranks/rank_work.hpp"
 #include "analyze/ranks/ranks.hpp"
 #include "analyze/rows.hpp"
-#include "analyze/statistics/imbalance.hpp"
 #include "base/units.hpp"
 
 namespace rangescope::analyze::tally {
 namespace {
 
 using model::kNan;
-constexpr model::Spread kNoSpread{kNan, kNan, kNan, kNan, kNan, kNan};
+using model::kNoSpread;
 
 /// What of `region` has settled.
 Distribution settled(const Region& region) {
@@ -33,19 +33,26 @@ Distribution settled(const Region& region) {
   return out;
 }
 
-std::optional<model::Steady> steady_of(const Distribution& rest, std::int64_t warm_ups, std::int64_t warm_up_ns,
-                                       std::int64_t longest_ns, std::optional<double> busy_ns) {
-  if (rest.moments.n == 0) return std::nullopt;
-  model::Steady out;
-  out.occurrences = static_cast<std::int64_t>(rest.moments.n);
-  out.left_out = warm_ups;
-  out.left_out_ns = number(warm_up_ns);
-  out.longest_ns = number(longest_ns);
-  out.wall_total_ns = static_cast<double>(rest.moments.sum);
-  out.wall_ns = rest.spread();
-  if (busy_ns && out.wall_total_ns > 0) out.busy_share = *busy_ns / out.wall_total_ns;
-  return out;
-}
+/// What of several regions, or of one, has settled.
+struct SettledSums {
+  Distribution rest;
+  std::int64_t warm_ups = 0, warm_up_ns = 0, longest_ns = 0, busy_ns = 0;
+
+  void add(const Region& region) {
+    const Distribution part = settled(region);
+    if (part.moments.n > 0) rest.add(part);
+    warm_ups = plus(warm_ups, region.warm_ups);
+    warm_up_ns = plus(warm_up_ns, region.warm_up_ns);
+    longest_ns = std::max(longest_ns, region.longest_ns);
+    busy_ns = plus(busy_ns, region.settled_busy_ns);
+  }
+  [[nodiscard]] std::optional<model::Steady> steady(bool busy) const {
+    const auto total = static_cast<double>(rest.moments.sum);
+    auto out = steady_of(rest.moments.n, total, rest.spread(), warm_ups, number(warm_up_ns), number(longest_ns));
+    if (out && busy && busy_ns != kUnknown && total > 0) out->busy_share = number(busy_ns) / total;
+    return out;
+  }
+};
 
 class Reporter {
  public:
@@ -62,7 +69,7 @@ class Reporter {
     kernels();
     for (std::uint32_t r = 0; r < order_.size(); ++r) region(r);
     region_kernels();
-    analyze::add_rows(nullptr, report_);
+    analyze::add_rows(nullptr, {}, report_);
     for (model::TableRow& row : report_.rows)
       if (row.merged) merged(row);
     work();
@@ -162,44 +169,29 @@ class Reporter {
     region.domain = text(from.domain);
     region.kind = from.kind;
     region.module = from.module;
-    for (const auto& [tally, report] : kRegionCounts) region.*report = from.*tally;
-    for (const auto& [tally, report] : kWallTimes) region.wall.*report = number(from.*tally);
+    visit_numbers([&](auto field, auto, auto, auto report) {
+      if constexpr (std::is_same_v<decltype(report), std::int64_t model::Region::*>) region.*report = from.*field;
+      if constexpr (std::is_same_v<decltype(report), double model::WallTime::*>)
+        region.wall.*report = number(from.*field);
+    });
     region.wall.per_occurrence_ns = from.wall.spread();
     const double duration = report_.run.duration_ns;
     region.wall.share = duration > 0 ? region.wall.inclusive_ns / duration : 0;
-    if (from.replayed > 0)
-      region.notes.push_back(
-          std::to_string(from.replayed) +
-          " of its occurrences by CUDA graph replay of ranges that were open at capture: with GPU work, "
-          "and no CPU time of their own.");
+    if (from.replayed > 0) region.notes.push_back(replay_note(from.replayed));
     std::optional<Gpu> none;  // opened only by ranks without GPU work
     if (!from.gpu && digest_.total) add_no_gpu(none, from);
     const std::optional<Gpu>& work = from.gpu ? from.gpu : none;
-    const bool busy = work && from.settled_busy_ns != kUnknown && !shared_ && work->times[2] != kUnknown;
-    region.steady = steady_of(settled(from), from.warm_ups, from.warm_up_ns, from.longest_ns,
-                              busy ? std::optional(number(from.settled_busy_ns)) : std::nullopt);
-    region.across = across(from);
+    SettledSums sums;
+    sums.add(from);
+    region.steady = sums.steady(work && !shared_ && work->times[2] != kUnknown);
+    region.across = across_of(from.of_processes, from.of_threads);
+    if (region.across && !region.across->of_threads) {
+      const auto process = process_at_.find(from.of_processes.largest);
+      region.across->slowest = process == process_at_.end() ? kNone : process->second;
+    }
     region.ranks = over_ranks({&from}, report_.ranks);
     region.communication = communication({order_[r]});
     if (work) region.gpu = gpu(*work, true);
-  }
-
-  [[nodiscard]] std::optional<model::Across> across(const Region& from) const {
-    const bool of_threads = from.of_processes.count < 2;
-    const PartSums& parts = of_threads ? from.of_threads : from.of_processes;
-    if (parts.count < 2) return std::nullopt;
-    model::Across out;
-    out.of_threads = of_threads;
-    out.parts = static_cast<std::int64_t>(parts.count);
-    out.min_ns = number(parts.min);
-    out.max_ns = number(parts.max);
-    out.mean_ns = number(parts.sum) / static_cast<double>(parts.count);
-    out.imbalance = imbalance_of(out.max_ns, out.mean_ns);
-    const auto process = process_at_.find(parts.largest);
-    out.slowest = of_threads                     ? static_cast<std::uint32_t>(parts.largest)
-                  : process == process_at_.end() ? kNone
-                                                 : process->second;
-    return out;
   }
 
   [[nodiscard]] std::optional<model::Communication> communication(const std::vector<std::uint32_t>& regions) const {
@@ -324,8 +316,8 @@ class Reporter {
 
   void merged(model::TableRow& row) const {
     model::Region& region = *row.merged;
-    Distribution wall, rest;
-    std::int64_t warm_ups = 0, warm_up_ns = 0, longest = 0, busy = 0;
+    Distribution wall;
+    SettledSums sums;
     std::vector<std::uint32_t> members;
     std::vector<const ByRank*> by_rank;
     for (const std::uint32_t id : row.members) {
@@ -333,16 +325,10 @@ class Reporter {
       members.push_back(order_[id]);
       by_rank.push_back(&from);
       wall.add(from.wall);
-      Distribution part = settled(from);
-      if (part.moments.n > 0) rest.add(part);
-      warm_ups = plus(warm_ups, from.warm_ups);
-      warm_up_ns = plus(warm_up_ns, from.warm_up_ns);
-      longest = std::max(longest, from.longest_ns);
-      busy = digest_.total && !shared_ ? plus(busy, from.settled_busy_ns) : kUnknown;
+      sums.add(from);
     }
     region.wall.per_occurrence_ns = wall.spread();
-    region.steady =
-        steady_of(rest, warm_ups, warm_up_ns, longest, busy == kUnknown ? std::nullopt : std::optional(number(busy)));
+    region.steady = sums.steady(digest_.total && !shared_);
     region.ranks = over_ranks(by_rank, report_.ranks);
     region.communication = communication(members);
   }

@@ -1,16 +1,16 @@
 #include "analyze/time/steady.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
+#include <numeric>
 #include <set>
 
-#include "analyze/statistics/imbalance.hpp"
 #include "analyze/statistics/spread.hpp"
 #include "analyze/statistics/stretches.hpp"
 #include "analyze/time/windows.hpp"
 #include "analyze/tree/busy.hpp"
 #include "analyze/tree/recording.hpp"
+#include "base/workers.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -24,15 +24,7 @@ constexpr std::size_t kFewest = 3;     // of fewer nobody can say which one is u
 constexpr double kMoreWork = 0.5;      // of the longer time is explained by a busier GPU: then it is no warm-up
 constexpr double kWorthSaying = 0.05;  // less than that is noise of the estimate
 
-std::int64_t middle(std::vector<std::int64_t> values) {
-  if (values.empty()) return 0;
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
-
-}  // namespace
-
+/// How many of the occurrences, in time order, warm the range up. `busy`: as find_phases() has it.
 std::size_t warm_ups(const Session& session, const Tree& tree, const std::vector<std::uint32_t>& in_order,
                      const UnlistedOfCell* unlisted, const std::vector<std::uint64_t>& busy) {
   const std::size_t listed = in_order.size(), n = listed + (unlisted == nullptr ? 0 : unlisted->count());
@@ -44,8 +36,8 @@ std::size_t warm_ups(const Session& session, const Tree& tree, const std::vector
     later.push_back(wall_of(session, tree, in_order[i]));
     if (!busy.empty()) later_busy.push_back(static_cast<std::int64_t>(busy[in_order[i]]));
   }
-  const auto usual = static_cast<double>(unlisted != nullptr ? unlisted->usual_ns : middle(later));
-  const auto usual_busy = static_cast<double>(middle(std::move(later_busy)));
+  const auto usual = static_cast<double>(unlisted != nullptr ? unlisted->usual_ns : upper_median(later));
+  const auto usual_busy = static_cast<double>(upper_median(std::move(later_busy)));
   std::size_t count = 0;
   for (; count < most; ++count) {
     const auto took = static_cast<double>(wall_of(session, tree, in_order[count]));
@@ -55,18 +47,6 @@ std::size_t warm_ups(const Session& session, const Tree& tree, const std::vector
   }
   return count;
 }
-
-namespace {
-
-/// What one region's occurrences come to.
-struct SteadySums {
-  std::vector<std::int64_t> settled, untouched;
-  model::Distribution unlisted;  ///< settled and untouched, all of them
-  std::int64_t left_out = 0, slowed = 0;
-  double left_out_ns = 0, longest_ns = 0, settled_ns = 0, slowed_ns = 0;
-  double busy_ns = 0;  // each instance's own GPU work, or where that is more, what its process's GPUs worked meanwhile
-  double traced_ns = 0;  // of settled_ns: with GPU work
-};
 
 /// When the GPUs of each process worked, whoever launched it. O(n log n) for n pieces of work.
 class Devices {
@@ -79,14 +59,10 @@ class Devices {
     for (std::size_t stream = 0; stream < session.streams.size(); ++stream)
       if (session.streams[stream].process < cards_of_process_.size())
         cards_of_process_[session.streams[stream].process].insert(card_of[stream]);
-    const auto add = [&](const auto& items) {
+    model::for_each_gpu_work(session, [&](const auto& items) {
       for (const auto& each : items)
         if (each.stream < card_of.size()) worked_[card_of[each.stream]].add(each.start_ns, each.end_ns);
-    };
-    add(session.kernels);
-    add(session.copies);
-    add(session.memsets);
-    add(session.graph_launches);
+    });
     for (Stretches& each : worked_) each.finish();
   }
 
@@ -104,17 +80,9 @@ class Devices {
   std::vector<std::set<std::uint32_t>> cards_of_process_;
 };
 
-void take_out(model::Region& region, double added, SteadySums& sums, double duration_ns,
-              std::vector<std::int64_t>& scratch) {
-  region.wall.profiler_ns += added;
-  region.wall.inclusive_ns -= added;
-  if (region.wall.share > 0 && duration_ns > 0) region.wall.share = region.wall.inclusive_ns / duration_ns;
-  if (sums.slowed > 0 && sums.untouched.size() >= kFewest)
-    region.wall.per_occurrence_ns = spread_of(sums.untouched, sums.unlisted, scratch);
-}
-
 /// Time that the program stood still at begins of the children of each region, which lies within it.
-std::vector<double> waits_inside(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys) {
+std::vector<double> waits_inside(const Regions& regions) {
+  const auto& [session, options, tree, keys, by_cell] = regions;
   std::vector<double> inside(keys.size(), 0);
   for (const model::CounterWait& wait : session.counter_waits) {
     for (std::size_t r = 0; r < keys.size(); ++r) {
@@ -140,19 +108,6 @@ double waits_outside(const Session& session) {
   return ns;
 }
 
-/// Adjoining and overlapping ones become one.
-void unite(Spans& spans) {
-  std::sort(spans.begin(), spans.end());
-  std::size_t last = 0;
-  for (std::size_t i = 1; i < spans.size(); ++i) {
-    if (spans[i].first <= spans[last].second)
-      spans[last].second = std::max(spans[last].second, spans[i].second);
-    else
-      spans[++last] = spans[i];
-  }
-  if (!spans.empty()) spans.resize(last + 1);
-}
-
 /// Time within `begin_ns` and `end_ns`, outside all of `ranges`, in which some GPU worked on what was launched during
 /// them. O(n) for work in order of its start, and a sort of what is not covered.
 double late_work_ns(const Session& session, Spans ranges) {
@@ -168,7 +123,7 @@ double late_work_ns(const Session& session, Spans ranges) {
   Stretches covered, worked;  // by ranges; and by ranges or late work
   for (const auto& [start, end] : ranges)
     for (Stretches* each : {&covered, &worked}) each->add(start, end);
-  const auto look = [&](const auto& items) {
+  model::for_each_gpu_work(session, [&](const auto& items) {
     std::size_t near = 0, launched_near = 0;
     for (const auto& each : items) {
       const std::int64_t start = std::max(each.start_ns, session.begin_ns), end = std::min(each.end_ns, session.end_ns);
@@ -176,28 +131,12 @@ double late_work_ns(const Session& session, Spans ranges) {
       const std::int64_t launched = session.launches[each.launch].start_ns;
       if (within(launched, launched, launched_near)) worked.add(start, end);
     }
-  };
-  look(session.kernels);
-  look(session.copies);
-  look(session.memsets);
-  look(session.graph_launches);
+  });
   covered.finish();
   worked.finish();
   return static_cast<double>(worked.within(session.begin_ns, session.end_ns) -
                              covered.within(session.begin_ns, session.end_ns));
 }
-
-}  // namespace
-
-bool is_beside_program(const Session& session, const model::Range& range) {
-  if (range.thread >= session.threads.size() || range.domain >= session.domains.size()) return false;
-  const std::uint32_t process = session.threads[range.thread].process;
-  if (process >= session.processes.size() || !session.processes[process].operators) return false;
-  const std::string_view domain = session.strings.view(session.domains[range.domain].name);
-  return domain == "overhead" || domain == "gpu_annotation";
-}
-
-namespace {
 
 /// Those whose every moment is known: not of closed push/pop ranges of threads that have unlisted ones.
 Spans whole_spans(const Session& session, const Tree& tree) {
@@ -254,6 +193,20 @@ double between_ranges_ns(const Session& session, const Tree& tree) {
   return between;
 }
 
+std::vector<std::uint64_t> histogram_of(const Occurrences& of) {
+  std::vector<std::uint64_t> bins(model::kLengthBounds.size() + 1);
+  const auto add = [&](std::int64_t length, std::uint64_t times) {
+    const auto at = std::lower_bound(model::kLengthBounds.begin(), model::kLengthBounds.end(), length);
+    bins[static_cast<std::size_t>(at - model::kLengthBounds.begin())] += times;
+  };
+  for (const auto* lengths : {&of.settled, &of.warm_ups, &of.slowed})
+    for (const std::int64_t length : *lengths) add(length, 1);
+  const model::Sketch& unlisted = of.unlisted.sketch;
+  for (std::size_t i = 0; i < unlisted.counts().size(); ++i)
+    add(model::Sketch::middle_of(unlisted.first() + i), unlisted.counts()[i]);
+  return bins;
+}
+
 }  // namespace
 
 Spans top_spans(const Session& session, const Tree& tree) {
@@ -289,19 +242,16 @@ std::vector<char> touched_by_pause(const Session& session, const Tree& tree) {
   std::vector<char> touched;
   if (session.gpu_pauses.empty()) return touched;
   touched.resize(tree.range_of.size());
-  std::map<std::uint32_t, std::vector<std::pair<std::int64_t, std::int64_t>>> pauses;  // of a process they are disjoint
+  std::vector<Stretches> pauses(session.processes.size());
   for (const model::GpuPause& pause : session.gpu_pauses)
-    pauses[pause.process].emplace_back(pause.start_ns, pause.end_ns);
-  for (auto& [process, spans] : pauses) std::sort(spans.begin(), spans.end());
+    if (pause.process < pauses.size()) pauses[pause.process].add(pause.start_ns, pause.end_ns);
+  for (Stretches& each : pauses) each.finish();
   for (std::size_t o = 0; o < tree.range_of.size(); ++o) {
     if (tree.range_of[o] == kNone) continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
-    if (range.thread >= session.threads.size()) continue;
-    const auto spans = pauses.find(session.threads[range.thread].process);
-    if (spans == pauses.end()) continue;
-    const auto next = std::lower_bound(spans->second.begin(), spans->second.end(), range.end_ns,
-                                       [](const auto& span, std::int64_t end) { return span.first < end; });
-    touched[o] = next != spans->second.begin() && std::prev(next)->second > range.start_ns;
+    const std::uint32_t process = tree.cells[tree.cell[o]].process;
+    touched[o] = process < pauses.size() &&
+                 (pauses[process].holds(range.start_ns) || pauses[process].within(range.start_ns, range.end_ns) > 0);
   }
   return touched;
 }
@@ -331,34 +281,93 @@ std::vector<Phase> find_phases(const Session& session, const Tree& tree, const B
   return phases;
 }
 
-std::optional<model::Across> across_of(const Tree& tree, const Session& session,
-                                       const std::vector<std::uint32_t>& cells) {
-  std::map<std::uint32_t, double> processes, threads;
-  for (const std::uint32_t number : cells) {
-    const Cell& cell = tree.cells[number];
-    if (cell.closed == 0) continue;
-    processes[cell.process] += static_cast<double>(cell.inclusive_ns);
-    if (cell.thread < session.threads.size())
-      threads[session.threads[cell.thread].tid] += static_cast<double>(cell.inclusive_ns);
-  }
-  model::Across across;
-  across.of_threads = processes.size() < 2;
-  const auto& parts = across.of_threads ? threads : processes;
-  if (parts.size() < 2) return std::nullopt;
-  across.parts = static_cast<std::int64_t>(parts.size());
-  across.min_ns = parts.begin()->second;
-  for (const auto& [part, ns] : parts) {
-    across.mean_ns += ns;
-    across.min_ns = std::min(across.min_ns, ns);
-    if (ns > across.max_ns || across.slowest == kNone) across.max_ns = ns, across.slowest = part;
-  }
-  across.mean_ns /= static_cast<double>(parts.size());
-  across.imbalance = imbalance_of(across.max_ns, across.mean_ns);
-  return across;
+bool Occurrences::without_slowed(const model::WallTime& wall) const {
+  return !slowed.empty() && wall.profiler_ns > wall.recording_ns && settled.size() + warm_ups.size() >= kFewest;
 }
 
-void add_steady(const Session& session, const Tree& tree, const std::vector<RegionKey>& keys, const Buckets& by_cell,
-                const std::vector<std::uint64_t>& busy, const std::vector<Phase>& phases, model::Report& report) {
+Occurrences occurrences_of(const Regions& regions, const std::vector<Phase>& phases,
+                           std::span<const std::uint32_t> members) {
+  const Session& session = regions.session;
+  const Tree& tree = regions.tree;
+  Occurrences out;
+  std::map<std::uint32_t, std::vector<std::uint32_t>> by_thread;  // of several regions those that none slowed
+  for (const std::uint32_t r : members) {
+    for (const std::uint32_t number : regions.cells(r)) {
+      const Cell& cell = tree.cells[number];
+      if (cell.closed > 0) out.of_process[cell.process] += static_cast<std::int64_t>(cell.inclusive_ns);
+      if (cell.closed > 0 && cell.thread < session.threads.size())
+        out.of_thread[session.threads[cell.thread].tid] += static_cast<std::int64_t>(cell.inclusive_ns);
+      if (const UnlistedOfCell* more = tree.unlisted(number)) out.unlisted.add(more->wall);
+      for (const std::uint32_t o : regions.by_cell.of(number)) {
+        if (phases[o] == Phase::kWithout) continue;
+        if (phases[o] != Phase::kSlowed && members.size() > 1)
+          by_thread[cell.thread].push_back(o);
+        else
+          (phases[o] == Phase::kSlowed    ? out.slowed
+           : phases[o] == Phase::kSettled ? out.settled
+                                          : out.warm_ups)
+              .push_back(wall_of(session, tree, o));
+      }
+    }
+  }
+  for (auto& [thread, in_order] : by_thread) {
+    std::sort(in_order.begin(), in_order.end(), Earlier{session, tree});
+    const std::size_t most = warm_ups(session, tree, in_order, nullptr, {});
+    bool warm = true;
+    for (std::size_t i = 0; i < in_order.size(); ++i) {
+      warm = warm && i < most && phases[in_order[i]] == Phase::kWarmUp;
+      (warm ? out.warm_ups : out.settled).push_back(wall_of(session, tree, in_order[i]));
+    }
+  }
+  return out;
+}
+
+void add_occurrences(const Occurrences& from, bool across, model::Region& region) {
+  std::vector<std::int64_t> lengths = from.settled, scratch;
+  lengths.insert(lengths.end(), from.warm_ups.begin(), from.warm_ups.end());
+  if (!from.without_slowed(region.wall)) lengths.insert(lengths.end(), from.slowed.begin(), from.slowed.end());
+  const model::Moments& unlisted = from.unlisted.moments;
+  region.wall.unlisted = static_cast<std::int64_t>(unlisted.n);
+  region.wall.quantile_error = unlisted.n > 0 ? model::kRelativeError : 0;
+  region.wall.per_occurrence_ns = spread_of(lengths, from.unlisted, scratch);
+  const auto sum = [](const std::vector<std::int64_t>& of) {
+    return static_cast<double>(std::accumulate(of.begin(), of.end(), std::int64_t{0}));
+  };
+  const auto longest = std::max_element(from.warm_ups.begin(), from.warm_ups.end());
+  region.steady = steady_of(from.settled.size() + unlisted.n, sum(from.settled) + static_cast<double>(unlisted.sum),
+                            spread_of(from.settled, from.unlisted, scratch), std::ssize(from.warm_ups),
+                            sum(from.warm_ups), longest == from.warm_ups.end() ? 0 : static_cast<double>(*longest));
+  if (!across) return;
+  PartSums processes, threads;
+  for (const auto& [process, ns] : from.of_process) processes.add(process, ns);
+  for (const auto& [tid, ns] : from.of_thread) threads.add(tid, ns);
+  region.across = across_of(processes, threads);
+}
+
+std::optional<model::Steady> steady_of(std::uint64_t settled, double settled_ns, const model::Spread& spread,
+                                       std::int64_t warm_ups, double warm_up_ns, double longest_ns) {
+  if (settled == 0) return std::nullopt;
+  return model::Steady{static_cast<std::int64_t>(settled), warm_ups, warm_up_ns, longest_ns, settled_ns, spread, {}};
+}
+
+std::optional<model::Across> across_of(const PartSums& processes, const PartSums& threads) {
+  model::Across out;
+  out.of_threads = processes.count < 2;
+  const PartSums& parts = out.of_threads ? threads : processes;
+  if (parts.count < 2) return std::nullopt;
+  out.parts = static_cast<std::int64_t>(parts.count);
+  out.min_ns = number(parts.min);
+  out.max_ns = number(parts.max);
+  out.mean_ns = number(parts.sum) / static_cast<double>(parts.count);
+  out.imbalance = imbalance_of(out.max_ns, out.mean_ns);
+  out.slowest = static_cast<std::uint32_t>(parts.largest);
+  return out;
+}
+
+void add_steady(const Regions& of, const std::vector<std::uint64_t>& busy, const std::vector<Phase>& phases,
+                model::Report& report) {
+  const Session& session = of.session;
+  const Tree& tree = of.tree;
   const Spans ranges = top_spans(session, tree);
   report.outside = outside_of(ranges, session.begin_ns, session.end_ns, waits_outside(session));
   if (report.outside) {
@@ -368,72 +377,57 @@ void add_steady(const Session& session, const Tree& tree, const std::vector<Regi
   }
   if (report.outside && report.outside->wall_ns > 0)
     report.outside->late_ns = std::min(late_work_ns(session, ranges), report.outside->wall_ns);
-  const std::vector<double> waits = waits_inside(session, tree, keys);
   const auto duration = static_cast<double>(length_ns(session.begin_ns, session.end_ns));
-  std::vector<double> inside(keys.size(), 0);  // what measuring added to children
   const std::vector<char> untraced = in_windows(session) ? touched_by_pause(session, tree) : std::vector<char>{};
   const std::optional<Devices> devices = busy.empty() ? std::nullopt : std::optional<Devices>(session);
-  std::vector<std::int64_t> scratch;
-  for (std::size_t r = keys.size(); r-- > 0;) {  // children before their parents
+  struct Sums {
+    double slowed = 0, slowed_ns = 0;
+    double busy_ns =
+        0;  // each instance's own GPU work, or where that is more, what its process's GPUs worked meanwhile
+    double traced_ns = 0;  // of settled ones whose GPU work is known
+  };
+  std::vector<Sums> all(of.keys.size());
+  const auto add = [&](std::uint32_t r) {
+    const Occurrences own = occurrences_of(of, phases, std::span(&r, 1));
+    add_occurrences(own, of.keys[r].of_all(), report.regions[r]);
+    if (of.options.histograms) report.regions[r].wall.histogram = histogram_of(own);
+    all[r].slowed = static_cast<double>(own.slowed.size());
+    all[r].slowed_ns = static_cast<double>(std::accumulate(own.slowed.begin(), own.slowed.end(), std::int64_t{0}));
+    return own;
+  };
+  base::parallel_for(all.size(), tree.range_of.size() < 20000 ? 1 : of.options.threads, [&](std::size_t r) {
+    const Occurrences own = add(static_cast<std::uint32_t>(r));
+    Sums& sums = all[r];
+    if (!devices) return;
+    sums.traced_ns = static_cast<double>(own.unlisted.moments.sum);
+    of.for_each_closed(r, [&](std::uint32_t o, const model::Range& range) {
+      if (phases[o] != Phase::kSettled || (!untraced.empty() && untraced[o] != 0)) return;
+      const double device_ns = devices->busy_ns(tree.cells[tree.cell[o]].process, range.start_ns, range.end_ns);
+      sums.busy_ns += std::max(static_cast<double>(busy[o]), device_ns);
+      sums.traced_ns += static_cast<double>(wall_of(session, tree, o));
+    });
+  });
+  const std::vector<double> waits = waits_inside(of);
+  std::vector<double> inside(all.size(), 0);    // what measuring added to children
+  for (std::size_t r = all.size(); r-- > 0;) {  // children before their parents
     model::Region& region = report.regions[r];
-    SteadySums sums;
-    std::vector<std::uint32_t> cells(tree.node_cells.begin() + static_cast<std::ptrdiff_t>(keys[r].first),
-                                     tree.node_cells.begin() + static_cast<std::ptrdiff_t>(keys[r].last));
-    for (const std::uint32_t cell : cells) {
-      if (const UnlistedOfCell* more = tree.unlisted(cell)) {
-        sums.unlisted.add(more->wall);
-        sums.settled_ns += static_cast<double>(more->wall.moments.sum);
-        if (!busy.empty()) sums.traced_ns += static_cast<double>(more->wall.moments.sum);
-      }
-      for (const std::uint32_t o : by_cell.of(cell)) {
-        if (phases[o] == Phase::kWithout) continue;
-        const std::int64_t length = wall_of(session, tree, o);
-        const auto ns = static_cast<double>(length);
-        if (phases[o] == Phase::kSlowed) {
-          ++sums.slowed;
-          sums.slowed_ns += ns;
-          continue;
-        }
-        sums.untouched.push_back(length);
-        if (phases[o] == Phase::kWarmUp) {
-          ++sums.left_out;
-          sums.left_out_ns += ns;
-          sums.longest_ns = std::max(sums.longest_ns, ns);
-          continue;
-        }
-        sums.settled.push_back(length);
-        sums.settled_ns += ns;
-        if (busy.empty() || (!untraced.empty() && untraced[o] != 0)) continue;
-        const model::Range& range = session.ranges[tree.range_of[o]];
-        const double device_ns = devices->busy_ns(tree.cells[cell].process, range.start_ns, range.end_ns);
-        sums.busy_ns += std::max(static_cast<double>(busy[o]), device_ns);
-        sums.traced_ns += ns;
-      }
-    }
+    const Sums& sums = all[r];
     double added = inside[r] + waits[r];
-    if (sums.slowed > 0 && sums.settled.size() >= kFewest) {
-      const double usual = sums.settled_ns / static_cast<double>(sums.settled.size());
-      added = std::max(added, sums.slowed_ns - usual * static_cast<double>(sums.slowed));
+    if (sums.slowed > 0 && region.steady && region.steady->occurrences >= static_cast<std::int64_t>(kFewest)) {
+      const double usual = region.steady->wall_total_ns / static_cast<double>(region.steady->occurrences);
+      added = std::max(added, sums.slowed_ns - usual * sums.slowed);
     }
     added = std::min(added, region.wall.inclusive_ns);
     if (added > kWorthSaying * region.wall.inclusive_ns) {
-      take_out(region, added, sums, duration, scratch);
+      region.wall.profiler_ns += added;
+      region.wall.inclusive_ns -= added;
+      if (region.wall.share > 0 && duration > 0) region.wall.share = region.wall.inclusive_ns / duration;
       region.wall.exclusive_ns = std::max(0.0, region.wall.exclusive_ns - (added - inside[r]));
-      if (keys[r].parent != kNone) inside[keys[r].parent] += added;
+      if (of.keys[r].parent != kNone) inside[of.keys[r].parent] += added;
+      if (sums.slowed > 0) add(static_cast<std::uint32_t>(r));  // anew: of those that were not slowed
     }
-    if (!sums.settled.empty()) {
-      model::Steady steady;
-      steady.occurrences = std::ssize(sums.settled) + static_cast<std::int64_t>(sums.unlisted.moments.n);
-      steady.left_out = sums.left_out;
-      steady.left_out_ns = sums.left_out_ns;
-      steady.longest_ns = sums.longest_ns;
-      steady.wall_total_ns = sums.settled_ns;
-      steady.wall_ns = spread_of(sums.settled, std::move(sums.unlisted), scratch);
-      const bool known = region.gpu && region.gpu->busy_ns >= 0 && !busy.empty();
-      if (known && sums.traced_ns > 0) steady.busy_share = sums.busy_ns / sums.traced_ns;
-      region.steady = steady;
-    }
-    if (keys[r].process == kNone && keys[r].thread == kNone) region.across = across_of(tree, session, cells);
+    const bool known = region.steady && region.gpu && region.gpu->busy_ns >= 0 && !busy.empty();
+    if (known && sums.traced_ns > 0) region.steady->busy_share = sums.busy_ns / sums.traced_ns;
   }
 }
 

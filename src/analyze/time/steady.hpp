@@ -12,10 +12,16 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "analyze/statistics/stretches.hpp"
+#include "analyze/statistics/sums.hpp"
 #include "analyze/tree/regions.hpp"
+#include "model/sketch.hpp"
 
 namespace rangescope::analyze {
 
@@ -26,29 +32,38 @@ enum class Phase : std::uint8_t {
   kWithout,  ///< it never ended, or is a replay: without wall time
 };
 
-/// How many of the occurrences, in time order, warm the range up. `busy`: as below.
-[[nodiscard]] std::size_t warm_ups(const model::Session& session, const Tree& tree,
-                                   const std::vector<std::uint32_t>& in_order, const UnlistedOfCell* unlisted,
-                                   const std::vector<std::uint64_t>& busy);
-
 /// The phase of each occurrence. `busy`: GPU busy time of each, empty where none was recorded.
 [[nodiscard]] std::vector<Phase> find_phases(const model::Session& session, const Tree& tree, const Buckets& by_cell,
                                              const std::vector<std::uint64_t>& busy);
 
+/// The occurrences that have ended of one region, or of several that are taken together, with their wall times.
+struct Occurrences {
+  std::vector<std::int64_t> settled, warm_ups, slowed;
+  model::Distribution unlisted;  ///< settled as well
+  /// Inclusive time by process and, in tids, by thread.
+  std::map<std::uint32_t, std::int64_t> of_process, of_thread;
+
+  /// Wall times of a region: where counters slowed some occurrences and that was taken out, of the others.
+  [[nodiscard]] bool without_slowed(const model::WallTime& wall) const;
+};
+/// Of several regions what comes first in each, and again in the next one, is no warm-up of them together.
+[[nodiscard]] Occurrences occurrences_of(const Regions& regions, const std::vector<Phase>& phases,
+                                         std::span<const std::uint32_t> members);
+/// Wall time of an occurrence, steady state (but for the share of GPU time) and `across` of a region that has them.
+void add_occurrences(const Occurrences& from, bool across, model::Region& region);
+
+/// What of a region has settled; nothing where nothing has.
+[[nodiscard]] std::optional<model::Steady> steady_of(std::uint64_t settled, double settled_ns,
+                                                     const model::Spread& spread, std::int64_t warm_ups,
+                                                     double warm_up_ns, double longest_ns);
+/// What its processes have of it, else the threads of its only one; nothing where one has all. `slowest`: its number.
+[[nodiscard]] std::optional<model::Across> across_of(const PartSums& processes, const PartSums& threads);
+
 /// Fills Region::steady and across of every region, takes what measuring added out of its wall times, and finds the
 /// time outside all ranges.
-void add_steady(const model::Session& session, const Tree& tree, const std::vector<RegionKey>& keys,
-                const Buckets& by_cell, const std::vector<std::uint64_t>& busy, const std::vector<Phase>& phases,
+void add_steady(const Regions& regions, const std::vector<std::uint64_t>& busy, const std::vector<Phase>& phases,
                 model::Report& report);
 
-/// What cells [first, last) of a node, or of several, have of each process or thread; nothing where one has all.
-[[nodiscard]] std::optional<model::Across> across_of(const Tree& tree, const model::Session& session,
-                                                     const std::vector<std::uint32_t>& cells);
-
-/// In a trace of PyTorch, a range of a GPU's stream or of the profiler: no time of the program's threads.
-[[nodiscard]] bool is_beside_program(const model::Session& session, const model::Range& range);
-
-using Spans = std::vector<std::pair<std::int64_t, std::int64_t>>;  ///< start and end
 /// Of ranges that lie in no other of their thread; the end of one that never ended is kOpen.
 [[nodiscard]] Spans top_spans(const model::Session& session, const Tree& tree);
 /// The time of [begin, end) in which none of them was open; `waits_ns` of it waited for counters. Nothing without any.

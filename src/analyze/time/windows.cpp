@@ -20,6 +20,8 @@ double student(double freedom) {
          (3 * z5 * z * z + 19 * z5 + 17 * z3 - 15 * z) / (384 * freedom * freedom * freedom);
 }
 
+constexpr std::size_t kFewestWindows = 5;
+
 struct Cluster {
   double busy_ns = 0, occurrences = 0;
 };
@@ -31,34 +33,30 @@ bool in_windows(const model::Session& session) {
                      [](const auto& source) { return source.schema.ends_with(", in windows"); });
 }
 
-void add_estimates(const model::Session& session, const Tree& tree, const std::vector<RegionKey>& keys,
-                   const Buckets& by_cell, const std::vector<std::uint64_t>& busy, model::Report& report) {
-  const std::vector<char> untraced = touched_by_pause(session, tree);
+void add_estimates(const Regions& regions, const std::vector<std::uint64_t>& busy, model::Report& report) {
+  const model::Session& session = regions.session;
+  const std::vector<char> untraced = touched_by_pause(session, regions.tree);
   if (untraced.empty() || busy.empty()) return;
   // A window goes by the pause before it.
   std::map<std::uint32_t, std::vector<std::int64_t>> pauses;
   for (const model::GpuPause& pause : session.gpu_pauses) pauses[pause.process].push_back(pause.start_ns);
   for (auto& [process, starts] : pauses) std::sort(starts.begin(), starts.end());
-  for (std::size_t r = 0; r < keys.size(); ++r) {
+  for (std::size_t r = 0; r < regions.keys.size(); ++r) {
     model::Region& region = report.regions[r];
     if (!region.gpu || region.occurrences == 0) continue;
     std::map<std::pair<std::uint32_t, std::size_t>, Cluster> clusters;
     double traced = 0, busy_ns = 0;
-    for (std::size_t c = keys[r].first; c < keys[r].last; ++c) {
-      for (const std::uint32_t o : by_cell.of(tree.node_cells[c])) {
-        if (tree.range_of[o] == kNone || untraced[o] != 0) continue;
-        const model::Range& range = session.ranges[tree.range_of[o]];
-        if (range.end_ns == kOpen || range.thread >= session.threads.size()) continue;
-        const std::uint32_t process = session.threads[range.thread].process;
-        const std::vector<std::int64_t>& starts = pauses[process];
-        const auto window = std::upper_bound(starts.begin(), starts.end(), range.start_ns) - starts.begin();
-        Cluster& cluster = clusters[{process, static_cast<std::size_t>(window)}];
-        cluster.busy_ns += static_cast<double>(busy[o]);
-        cluster.occurrences += 1;
-        busy_ns += static_cast<double>(busy[o]);
-        traced += 1;
-      }
-    }
+    regions.for_each_closed(r, [&](std::uint32_t o, const model::Range& range) {
+      if (untraced[o] != 0) return;
+      const std::uint32_t process = session.threads[range.thread].process;
+      const std::vector<std::int64_t>& starts = pauses[process];
+      const auto window = std::upper_bound(starts.begin(), starts.end(), range.start_ns) - starts.begin();
+      Cluster& cluster = clusters[{process, static_cast<std::size_t>(window)}];
+      cluster.busy_ns += static_cast<double>(busy[o]);
+      cluster.occurrences += 1;
+      busy_ns += static_cast<double>(busy[o]);
+      traced += 1;
+    });
     const auto all = static_cast<double>(region.occurrences), windows = static_cast<double>(clusters.size());
     model::Metric metric{.unit = "ns", .rounds = static_cast<std::int64_t>(traced), .of_all = true};
     metric.source = fmt::format("{} from {} of {} in {}", kEstimated, base::format_count(std::llround(traced)),

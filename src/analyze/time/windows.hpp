@@ -7,7 +7,6 @@
 // O(occurrences * log windows).
 #pragma once
 
-#include "analyze/statistics/order.hpp"
 #include "analyze/tree/regions.hpp"
 #include "model/report.hpp"
 
@@ -15,12 +14,9 @@ namespace rangescope::analyze {
 
 [[nodiscard]] bool in_windows(const model::Session& session);
 
-/// The metric gpu_busy_estimate of each region, absent where fewer than kFewestWindows hold one of its occurrences, and
-/// a note. `busy`: GPU busy time of each occurrence.
-void add_estimates(const model::Session& session, const Tree& tree, const std::vector<RegionKey>& keys,
-                   const Buckets& by_cell, const std::vector<std::uint64_t>& busy, model::Report& report);
-
-inline constexpr std::size_t kFewestWindows = 5;
+/// The metric gpu_busy_estimate of each region, absent where fewer than five hold one of its occurrences, and a note.
+/// `busy`: GPU busy time of each occurrence.
+void add_estimates(const Regions& regions, const std::vector<std::uint64_t>& busy, model::Report& report);
 
 /// How the source of an estimate begins.
 inline constexpr std::string_view kEstimated = "estimated";

@@ -87,5 +87,16 @@ TEST(Windows, WhatNoWindowHoldsWholeIsAbsent) {
   EXPECT_NE(named(few, "step").metrics.at("gpu_busy_estimate").absent.find("too few"), std::string::npos);
 }
 
+// What a replayed graph ran in a window may be unknown: from its call to its end counts as a pause within the window.
+TEST(Windows, WhatAPauseWithinAWindowTouchesIsNotTraced) {
+  Steps steps(3);
+  const auto before = named(steps.report(), "step");
+  const std::int64_t at = steps.session.gpu_pauses[5].end_ns + 10;
+  steps.session.gpu_pauses.push_back({0, at, at + 20});
+  const auto after = named(steps.report(), "step");
+  EXPECT_EQ(after.gpu->recorded_occurrences, before.gpu->recorded_occurrences - 1);
+  EXPECT_EQ(after.metrics.at("gpu_busy_estimate").rounds, before.metrics.at("gpu_busy_estimate").rounds - 1);
+}
+
 }  // namespace windows_test
 }  // namespace rangescope::analyze

@@ -99,7 +99,7 @@ class ProcessSweep {
         if (range.kind == RangeKind::kStartEnd) {
           overlays_.push_back(occurrence);
         } else if (scope_ != PushPopScope::kThread && tree.parent[o] == kNone && !range.module &&
-                   !backward.has(occurrence) && !of_the_profiler(thread, range.domain)) {
+                   !backward.has(occurrence) && !is_beside_program(session, range)) {
           roots_of(nested_ ? 0 : range.domain).occurrences.push_back(occurrence);
         }
       }
@@ -139,13 +139,6 @@ class ProcessSweep {
 
  private:
   const Range& range_of(std::uint32_t occurrence) const { return session_.ranges[tree_.range_of[occurrence]]; }
-
-  /// Ranges of GPU streams and of the profiler in a trace of PyTorch hold no launch.
-  bool of_the_profiler(std::uint32_t thread, std::uint32_t domain) const {
-    if (!session_.processes[session_.threads[thread].process].operators) return false;
-    const std::string_view name = session_.strings.view(session_.domains[domain].name);
-    return name == "gpu_annotation" || name == "overhead";
-  }
 
   Roots& roots_of(std::uint32_t domain) {
     for (Roots& roots : roots_) {

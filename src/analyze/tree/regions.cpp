@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "analyze/statistics/spread.hpp"
-#include "analyze/tree/recording.hpp"
 #include "base/workers.hpp"
 
 namespace rangescope::analyze {
@@ -102,98 +100,62 @@ std::vector<RegionKey> plan_regions(const Tree& tree, const Session& session, co
   return keys;
 }
 
-namespace {
+std::vector<model::Region> wall_regions(const Regions& of, std::vector<std::vector<std::uint32_t>>& sampled) {
+  const Session& session = of.session;
+  const Tree& tree = of.tree;
+  std::vector<model::Region> regions(of.keys.size());
+  sampled.assign(regions.size(), {});
+  const auto duration = static_cast<double>(length_ns(session.begin_ns, session.end_ns));
+  base::parallel_for(regions.size(), tree.range_of.size() < 20000 ? 1 : of.options.threads, [&](std::size_t r) {
+    const RegionKey& key = of.keys[r];
+    const Node& node = tree.nodes[key.node];
+    model::Region& region = regions[r];
+    region.id = static_cast<std::uint32_t>(r);
+    region.parent = key.parent;
+    region.depth = key.depth;
+    for (const auto name : path_of(tree, session, key.node)) region.path.emplace_back(name);
+    region.domain = std::string(session.strings.view(session.domains[node.domain].name));
+    region.kind = node.kind;
+    region.module = node.module;
+    if (key.process != kNone) region.process = key.process;
+    if (key.thread != kNone) region.thread = session.threads[key.thread].tid;
 
-std::vector<std::uint64_t> histogram_of(const std::vector<std::int64_t>& lengths, const model::Sketch& unlisted) {
-  std::vector<std::uint64_t> bins(model::kLengthBounds.size() + 1);
-  const auto add = [&](std::int64_t length, std::uint64_t times) {
-    const auto at = std::lower_bound(model::kLengthBounds.begin(), model::kLengthBounds.end(), length);
-    bins[static_cast<std::size_t>(at - model::kLengthBounds.begin())] += times;
-  };
-  for (const std::int64_t length : lengths) add(length, 1);
-  for (std::size_t i = 0; i < unlisted.counts().size(); ++i)
-    add(model::Sketch::middle_of(unlisted.first() + i), unlisted.counts()[i]);
-  return bins;
+    std::uint64_t inclusive = 0, exclusive = 0, recorded = 0;
+    std::int64_t replayed = 0;
+    std::uint32_t last_process = kNone;
+    for (const std::uint32_t number : of.cells(r)) {
+      const Cell& cell = tree.cells[number];
+      inclusive += cell.inclusive_ns;
+      exclusive += cell.exclusive_ns;
+      recorded += cell.recorded_ns;
+      region.occurrences += cell.closed + cell.replayed;
+      region.unclosed += cell.unclosed;
+      replayed += cell.replayed;
+      if (cell.thread != kNone) ++region.threads;
+      if (cell.process != last_process || region.processes == 0) ++region.processes;
+      last_process = cell.process;
+    }
+    region.wall.inclusive_ns = static_cast<double>(inclusive);
+    region.wall.exclusive_ns = static_cast<double>(exclusive);
+    region.wall.profiler_ns = region.wall.recording_ns = static_cast<double>(recorded);
+    region.wall.share = duration > 0 ? region.wall.inclusive_ns / duration : 0;
+    if (replayed > 0) region.notes.push_back(replay_note(replayed));
+    std::vector<std::uint32_t> closed;
+    of.for_each_closed(r, [&](std::uint32_t o, const model::Range&) { closed.push_back(o); });
+    sampled[r] = sample(tree, session, closed, of.options.samples);
+    for (const std::uint32_t occurrence : sampled[r]) {
+      const model::Range& range = session.ranges[tree.range_of[occurrence]];
+      region.samples.push_back({since_ns(session.begin_ns, range.start_ns),
+                                static_cast<double>(length_ns(range.start_ns, range.end_ns)), 0});
+    }
+  });
+  return regions;
 }
 
-}  // namespace
-
-std::vector<model::Region> wall_regions(const Tree& tree, const Session& session, const Options& options,
-                                        const std::vector<RegionKey>& keys, const Buckets& by_cell,
-                                        std::vector<std::vector<std::uint32_t>>& sampled) {
-  std::vector<model::Region> regions(keys.size());
-  sampled.assign(keys.size(), {});
-  const auto duration = static_cast<double>(length_ns(session.begin_ns, session.end_ns));
-  constexpr std::size_t kChunk = 16;
-  base::parallel_for(
-      (keys.size() + kChunk - 1) / kChunk, tree.range_of.size() < 20000 ? 1 : options.threads, [&](std::size_t chunk) {
-        std::vector<std::int64_t> lengths, scratch;
-        std::vector<std::uint32_t> closed;
-        for (std::size_t r = chunk * kChunk; r < std::min(keys.size(), (chunk + 1) * kChunk); ++r) {
-          const RegionKey& key = keys[r];
-          const Node& node = tree.nodes[key.node];
-          model::Region& region = regions[r];
-          region.id = static_cast<std::uint32_t>(r);
-          region.parent = key.parent;
-          region.depth = key.depth;
-          for (const auto name : path_of(tree, session, key.node)) region.path.emplace_back(name);
-          region.domain = std::string(session.strings.view(session.domains[node.domain].name));
-          region.kind = node.kind;
-          region.module = node.module;
-          if (key.process != kNone) region.process = key.process;
-          if (key.thread != kNone) region.thread = session.threads[key.thread].tid;
-
-          std::uint64_t inclusive = 0, exclusive = 0, recorded = 0;
-          std::int64_t replayed = 0;
-          std::uint32_t last_process = kNone;
-          model::Distribution unlisted;
-          lengths.clear();
-          closed.clear();
-          for (std::size_t i = key.first; i < key.last; ++i) {
-            const std::uint32_t number = tree.node_cells[i];
-            const Cell& cell = tree.cells[number];
-            inclusive += cell.inclusive_ns;
-            exclusive += cell.exclusive_ns;
-            recorded += cell.recorded_ns;
-            region.occurrences += cell.closed + cell.replayed;
-            region.unclosed += cell.unclosed;
-            replayed += cell.replayed;
-            if (cell.thread != kNone) ++region.threads;
-            const std::uint32_t process = cell.process;
-            if (process != last_process || region.processes == 0) ++region.processes;
-            last_process = process;
-            if (const UnlistedOfCell* more = tree.unlisted(number)) unlisted.add(more->wall);
-            for (const std::uint32_t occurrence : by_cell.of(number)) {
-              if (tree.range_of[occurrence] == kNone) continue;
-              const model::Range& range = session.ranges[tree.range_of[occurrence]];
-              if (range.end_ns == kOpen) continue;
-              lengths.push_back(wall_of(session, tree, occurrence));
-              closed.push_back(occurrence);
-            }
-          }
-          region.wall.inclusive_ns = static_cast<double>(inclusive);
-          region.wall.exclusive_ns = static_cast<double>(exclusive);
-          region.wall.profiler_ns = region.wall.recording_ns = static_cast<double>(recorded);
-          region.wall.unlisted = static_cast<std::int64_t>(unlisted.moments.n);
-          region.wall.quantile_error = region.wall.unlisted > 0 ? model::kRelativeError : 0;
-          if (options.histograms) region.wall.histogram = histogram_of(lengths, unlisted.sketch);
-          region.wall.per_occurrence_ns = spread_of(lengths, std::move(unlisted), scratch);
-          region.wall.share = duration > 0 ? region.wall.inclusive_ns / duration : 0;
-          if (replayed > 0) {
-            region.notes.push_back(
-                std::to_string(replayed) +
-                " of its occurrences by CUDA graph replay of ranges that were open at capture: with GPU work, "
-                "and no CPU time of their own.");
-          }
-          sampled[r] = sample(tree, session, closed, options.samples);
-          for (const std::uint32_t occurrence : sampled[r]) {
-            const model::Range& range = session.ranges[tree.range_of[occurrence]];
-            region.samples.push_back({since_ns(session.begin_ns, range.start_ns),
-                                      static_cast<double>(length_ns(range.start_ns, range.end_ns)), 0});
-          }
-        }
-      });
-  return regions;
+std::string replay_note(std::int64_t count) {
+  return std::to_string(count) +
+         " of its occurrences by CUDA graph replay of ranges that were open at capture: with GPU work, and no CPU time "
+         "of their own.";
 }
 
 }  // namespace rangescope::analyze

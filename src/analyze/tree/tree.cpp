@@ -100,15 +100,14 @@ class Sweep {
   }
 
   Cell& enter(std::uint32_t occurrence, const Range& range, std::uint32_t parent_cell) {
-    Cell key;
-    key.process = session_.threads[thread_].process;
-    key.thread = thread_;
-    key.parent = parent_cell;
-    key.domain = range.domain;
-    key.name = range.name;
-    key.kind = range.kind;
-    key.module = range.module;
-    key.first_start_ns = range.start_ns;
+    const Cell key{.process = session_.threads[thread_].process,
+                   .thread = thread_,
+                   .parent = parent_cell,
+                   .domain = range.domain,
+                   .name = range.name,
+                   .kind = range.kind,
+                   .module = range.module,
+                   .first_start_ns = range.start_ns};
     const std::uint32_t cell = numbers_.number(CellKey(key));
     if (cell == result_.cells.size()) result_.cells.push_back(key);
     return count_in(cell, occurrence, range);
@@ -403,6 +402,14 @@ model::RangeState state_of(const Tree& tree, const Session& session, std::uint32
     stack->names.push_back(plain(each));
   }
   return state;
+}
+
+bool is_beside_program(const Session& session, const model::Range& range) {
+  if (range.thread >= session.threads.size() || range.domain >= session.domains.size()) return false;
+  const std::uint32_t process = session.threads[range.thread].process;
+  if (process >= session.processes.size() || !session.processes[process].operators) return false;
+  const std::string_view domain = session.strings.view(session.domains[range.domain].name);
+  return domain == "overhead" || domain == "gpu_annotation";
 }
 
 void name_by_payload(Session& session) {

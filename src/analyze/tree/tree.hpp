@@ -120,6 +120,16 @@ struct Earlier {
   }
 };
 
+/// The range of an occurrence that has ended; null for an open one and for a replay.
+[[nodiscard]] inline const model::Range* closed_range(const model::Session& session, const Tree& tree,
+                                                      std::uint32_t occurrence) {
+  const std::uint32_t range = tree.range_of[occurrence];
+  return range == kNone || session.ranges[range].end_ns == kOpen ? nullptr : &session.ranges[range];
+}
+
+/// In a trace of PyTorch, a range of a GPU's stream or of the profiler: no time of the program's threads.
+[[nodiscard]] bool is_beside_program(const model::Session& session, const model::Range& range);
+
 /// Gives every cell its node and puts nodes and cells in order.
 void link_nodes(Tree& tree, const model::Session& session);
 

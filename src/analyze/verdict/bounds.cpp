@@ -63,8 +63,7 @@ bool hardly_used(const model::Region& region) {
 void add_counters(const model::Region& region, model::Verdict& verdict) {
   for (const char* name : {"launch__waves_per_multiprocessor", "dram_bytes_per_s", "occupancy", "sm_active",
                            "tensor_active", "dram_throughput", "sm_throughput", "memory_throughput"}) {
-    const auto found = region.metrics.find(name);
-    if (found != region.metrics.end() && found->second.absent.empty()) verdict.evidence[name] = found->second.value;
+    if (const auto* metric = model::known_metric(region.metrics, name)) verdict.evidence[name] = metric->value;
   }
 }
 
@@ -81,10 +80,8 @@ std::string waits_text(const model::Region& region) {
     std::replace(name.begin(), name.end(), '_', ' ');
     return fmt::format("warps wait most for {} ({:.1f} per issue)", name, most->second.value);
   }
-  const auto occupancy = region.metrics.find("occupancy");
-  if (occupancy != region.metrics.end() && occupancy->second.absent.empty() &&
-      occupancy->second.value < kOccupied.value)
-    return "occupancy " + share_text(occupancy->second.value);
+  const auto* occupancy = model::known_metric(region.metrics, "occupancy");
+  if (occupancy != nullptr && occupancy->value < kOccupied.value) return "occupancy " + share_text(occupancy->value);
   return {};
 }
 
@@ -113,7 +110,6 @@ void say_bound(const Case& known, std::size_t row, std::vector<model::Verdict>& 
     metrics = "stalls,occupancy";
   }
   model::Verdict verdict = known.about(kind, row, std::move(text), above_roof(known, row));
-  verdict.severity = model::Weight::kWarning;
   verdict.evidence = {{"memory_share", *bound.memory}, {"compute_share", *bound.compute}};
   verdict.evidence["gpu_busy_ns"] = busy_total(known, row);
   add_counters(region, verdict);
@@ -154,7 +150,6 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
     else if (!kernel.empty())
       text += "; largest kernel " + kernel;
     model::Verdict verdict = known.about("gpu_bound", row, text, full(row));
-    verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"gpu_busy_share", *region.steady->busy_share}, {"gpu_busy_ns", busy_total(known, row)}};
     if (!nccl) verdict.next = known.profile_again("--metrics roofline", &region);
     out.push_back(std::move(verdict));
@@ -172,6 +167,7 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
   for (const std::size_t row : known.worst(measured, 1)) {
     const model::Region& region = known.region(row);
     model::Verdict verdict = known.about("bound_unknown", row, unknown_text(*region.bound), std::nullopt);
+    verdict.severity = model::Weight::kNote;
     if (const double busy = busy_total(known, row); busy > 0) verdict.evidence["gpu_busy_ns"] = busy;
     verdict.next = known.profile_again("--metrics roofline,speed_of_light", &region);
     out.push_back(std::move(verdict));
@@ -199,7 +195,6 @@ void find_padding(const Case& known, std::vector<model::Verdict>& out) {
                                          fmt::format("executes {:.1f}x the FLOPs it needs: {} for {}", done / useful,
                                                      base::format_si(done, "FLOP"), base::format_si(useful, "FLOP")),
                                          saves(row));
-    verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"executed_flop", done}, {"useful_flop", useful}};
     verdict.next = known.profile_again("--metrics tensor", &region);
     out.push_back(std::move(verdict));

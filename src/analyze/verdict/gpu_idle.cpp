@@ -96,7 +96,6 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
       verdict.text += (settles(region) ? ". CPU, with warm-up: " : ". CPU: ") + causes;  // samples know no instances
       verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(region)));
     }
-    verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"gpu_busy_share", settled.busy_share},
                         {"wall_ns.median", region.steady->wall_ns.median},
                         {"wall_ns.p95", region.steady->wall_ns.p95},
@@ -125,7 +124,6 @@ void find_start_up(const Case& known, std::vector<model::Verdict>& out) {
       "start_up", 0,
       fmt::format("start-up and exit are {} of it: all GPU work is within {}", share_text(share), format_ns(*span)),
       std::nullopt);
-  verdict.severity = model::Weight::kWarning;
   verdict.evidence = {{"gpu_span_ns", *span}, {"gpu_busy_ns", program.gpu->busy_ns}, {"start_share", share}};
   if (const std::string causes = cpu_causes(program); !causes.empty()) verdict.text += ". CPU: " + causes;
   verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(program)));
@@ -155,7 +153,6 @@ void find_synchronization(const Case& known, std::vector<model::Verdict>& out) {
             base::counted(static_cast<std::uint64_t>(std::max<std::int64_t>(region.gpu->syncs, 0)), "synchronization"),
             format_ns(region.gpu->sync_ns), share_text(share)),
         most);
-    verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"sync_ns", region.gpu->sync_ns},
                         {"syncs", static_cast<double>(region.gpu->syncs)},
                         {"sync_share", share},
@@ -177,7 +174,6 @@ void find_copies(const Case& known, std::vector<model::Verdict>& out) {
     return alone > 0 && alone >= kCopying.value * gpu.busy_ns && gpu.overlap_ns < kHidden.value * gpu.copy_ns;
   };
   const auto say = [&](model::Verdict verdict, const model::GpuWork& gpu) {
-    verdict.severity = model::Weight::kWarning;
     verdict.text = fmt::format("copies: {} overlapped with kernels; {} of {} take {} at {}",
                                share_text(gpu.overlap_ns / gpu.copy_ns), base::format_count(gpu.copies),
                                base::format_bytes(gpu.copy_bytes), format_ns(gpu.copy_ns),
@@ -223,7 +219,6 @@ void find_cuda_calls(const Case& known, std::vector<model::Verdict>& out) {
           base::counted(static_cast<std::uint64_t>(std::max<std::int64_t>(report.total->syncs, 0)), "CUDA call"),
           format_ns(report.total->sync_ns), share_text(share)),
       report.total->sync_ns);
-  verdict.severity = model::Weight::kWarning;
   verdict.evidence = {{"sync_ns", report.total->sync_ns}, {"syncs", static_cast<double>(report.total->syncs)}};
   out.push_back(std::move(verdict));
 }
@@ -244,7 +239,6 @@ void find_idle_gpu(const Case& known, std::vector<model::Verdict>& out) {
                       fmt::format("the GPU is idle {} of the run: busy {} of {}", share_text(1 - *share),
                                   format_ns(busy), format_ns(report.run.duration_ns)),
                       report.run.duration_ns - busy);
-  verdict.severity = model::Weight::kWarning;
   verdict.evidence = {{"gpu_busy_share", *share}};
   verdict.next = known.show("-f perfetto -o trace.pftrace");
   out.push_back(std::move(verdict));

@@ -35,7 +35,6 @@ void find_held(const Case& known, std::vector<model::Verdict>& out) {
     if (!holder->range.empty()) text += fmt::format(" in {}", holder->range);
     if (!holder->doing.empty()) text += fmt::format(", running {}", holder->doing);
     model::Verdict verdict = known.about("held_by_another", row, base::printable(text), saves(row));
-    verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"waiting_ns", holder->ns}, {"wall_ns", region.cpu->whole_ns()}};
     verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(region)));
     out.push_back(std::move(verdict));

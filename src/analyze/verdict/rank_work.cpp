@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "analyze/ranks/ranks.hpp"
 #include "analyze/statistics/spread.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
@@ -43,15 +44,9 @@ std::vector<std::size_t> standing_out(const std::vector<double>& values, double 
 }
 
 std::string ranks_named(const model::Report& report, const std::vector<std::size_t>& places) {
-  std::vector<std::string> numbers;
-  for (const std::size_t place : places) numbers.push_back(std::to_string(report.ranks[place].rank));
-  constexpr std::size_t kMost = 8;
-  if (numbers.size() > kMost) {
-    const std::size_t more = numbers.size() - kMost;
-    numbers.resize(kMost);
-    numbers.push_back(fmt::format("and {} more", more));
-  }
-  return (places.size() == 1 ? "rank " : "ranks ") + base::join(numbers, ", ");
+  std::vector<std::uint32_t> ranks;
+  for (const std::size_t place : places) ranks.push_back(report.ranks[place].rank);
+  return analyze::ranks_named(ranks);
 }
 
 double median_of_rest(const model::Report& report, const std::vector<std::size_t>& few,
@@ -67,14 +62,8 @@ double median_of_rest(const model::Report& report, const std::vector<std::size_t
 model::Verdict made(const Case& known, std::string_view kind, const std::vector<std::size_t>& places, std::string text,
                     double saves_ns) {
   model::Verdict verdict = known.about_run(kind, std::move(text), saves_ns);
-  verdict.severity = model::Weight::kWarning;
-  const model::Report& report = known.report();
-  const std::uint32_t rank = report.ranks[places.front()].rank;
-  verdict.evidence["rank"] = rank;
+  known.blame(known.report().ranks[places.front()].rank, verdict);
   verdict.evidence["ranks"] = static_cast<double>(places.size());
-  for (std::uint32_t p = 0; p < report.processes.size() && !verdict.process; ++p)
-    if (report.processes[p].rank == rank && report.processes[p].ranges > 0) verdict.process = p;
-  verdict.next = known.show("--per-rank");
   return verdict;
 }
 

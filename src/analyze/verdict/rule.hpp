@@ -55,6 +55,8 @@ class Case {
   [[nodiscard]] std::string profile_again(std::string_view options, const model::Region* region = nullptr) const;
   /// "rangescope report NAME -f html -o report.html"
   [[nodiscard]] std::string show(std::string_view options) const;
+  /// It is about this rank: in its evidence, its process, and what to look at next.
+  void blame(std::uint32_t rank, model::Verdict& verdict) const;
   /// The page of the run is what to look at.
   void show_page(model::Verdict& verdict) const;
   /// "rangescope ncu FILE -k KERNEL" where the input is a report of ncu, else "".

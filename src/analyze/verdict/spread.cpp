@@ -46,7 +46,6 @@ void find_warm_up(const Case& known, std::vector<model::Verdict>& out) {
         fmt::format("warm-up is {} of its time: {}, the others {}",
                     share_text(steady.left_out_ns / region.wall.inclusive_ns), which, format_ns(steady.wall_ns.median)),
         saves(row));
-    verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"left_out", static_cast<double>(steady.left_out)},
                         {"occurrences", static_cast<double>(region.occurrences)},
                         {"longest_ns", steady.longest_ns},
@@ -59,27 +58,25 @@ void find_warm_up(const Case& known, std::vector<model::Verdict>& out) {
 }
 
 void find_throttled(const Case& known, std::vector<model::Verdict>& out) {
-  const auto metric = [&](std::size_t row, const char* name) -> std::optional<double> {
-    const auto& metrics = known.region(row).metrics;
-    const auto found = metrics.find(name);
-    return found == metrics.end() || !found->second.absent.empty() ? std::nullopt : std::optional(found->second.value);
+  const auto share_of = [&](std::size_t row) {
+    const auto* share = model::known_metric(known.region(row).metrics, "clock_limited");
+    return share == nullptr ? 0.0 : share->value;
   };
   const auto held_ns = [&](std::size_t row) {
-    const double share = metric(row, "clock_limited").value_or(0);
     const auto& gpu = known.region(row).gpu;
+    const double share = share_of(row);
     return gpu && share >= kThrottled.value ? share * gpu->busy_ns / known.side_by_side(row) : 0.0;
   };
   for (const std::size_t row : known.worst(held_ns, 1)) {
     if (!known.matters(held_ns(row))) continue;
-    const double share = *metric(row, "clock_limited");
+    const double share = share_of(row);
     std::string text =
         fmt::format("clocks throttled during {} of its GPU work (power, heat or the board)", share_text(share));
-    const auto clock = metric(row, "sm_clock");
-    if (clock) text += fmt::format("; {:.0f} MHz on average", *clock * 1e-6);
+    const auto* clock = model::known_metric(known.region(row).metrics, "sm_clock");
+    if (clock != nullptr) text += fmt::format("; {:.0f} MHz on average", clock->value * 1e-6);
     model::Verdict verdict = known.about("clock_limited", row, std::move(text), std::nullopt);
-    verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"metrics.clock_limited", share}};
-    if (clock) verdict.evidence["metrics.sm_clock"] = *clock;
+    if (clock != nullptr) verdict.evidence["metrics.sm_clock"] = clock->value;
     verdict.next = "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER";
     out.push_back(std::move(verdict));
   }
@@ -106,7 +103,6 @@ void find_uneven(const Case& known, std::vector<model::Verdict>& out) {
                                 format_ns(steady.wall_ns.p95), format_ns(steady.wall_ns.max),
                                 base::format_count(steady.occurrences)),
                     saves(row));
-    verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"wall_ns.median", steady.wall_ns.median},
                         {"wall_ns.p95", steady.wall_ns.p95},
                         {"wall_ns.max", steady.wall_ns.max},
@@ -138,7 +134,6 @@ void find_imbalance(const Case& known, std::vector<model::Verdict>& out) {
                     base::counted(static_cast<std::uint64_t>(across.parts), across.of_threads ? "thread" : "process"),
                     format_ns(across.min_ns), format_ns(across.max_ns), slowest, share_text(across.imbalance)),
         saves(row));
-    verdict.severity = model::Weight::kWarning;
     if (!across.of_threads) verdict.process = across.slowest;
     verdict.evidence = {{"parts", static_cast<double>(across.parts)},
                         {"min_ns", across.min_ns},

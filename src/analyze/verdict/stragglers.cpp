@@ -69,13 +69,6 @@ bool is_noise(const Case& known, double saves_ns, const Chance& chance, double l
   return saves_ns < kMoreThanNoise.value * known.whole_ns() && chance.explains(last);
 }
 
-void name(const model::Report& report, std::uint32_t rank, model::Verdict& verdict) {
-  verdict.severity = model::Weight::kWarning;
-  verdict.evidence["rank"] = rank;
-  for (std::uint32_t p = 0; p < report.processes.size() && !verdict.process; ++p)
-    if (report.processes[p].rank == rank && report.processes[p].ranges > 0) verdict.process = p;
-}
-
 void by_collectives(const Case& known, std::vector<model::Verdict>& out) {
   const model::Report& report = known.report();
   struct Sums {
@@ -123,13 +116,12 @@ void by_collectives(const Case& known, std::vector<model::Verdict>& out) {
   text += fmt::format("; the others wait {} in all", format_ns(worst.costs));
   model::Verdict verdict = explains ? known.about("straggler", *cause, std::move(text), worst.holds_up)
                                     : known.about_run("straggler", std::move(text), worst.holds_up);
-  name(report, most->first, verdict);
+  known.blame(most->first, verdict);
   verdict.evidence["last"] = static_cast<double>(worst.last);
   verdict.evidence["calls"] = static_cast<double>(calls);
   verdict.evidence["holds_up_ns"] = worst.holds_up;
   verdict.evidence["costs_ns"] = worst.costs;
   if (explains) verdict.evidence["excess_ns"] = excess;
-  verdict.next = known.show("--per-rank");
   out.push_back(std::move(verdict));
 }
 
@@ -160,11 +152,10 @@ void by_regions(const Case& known, std::vector<model::Verdict>& out) {
       fmt::format("rank {} is {:.2f}x slower: {} here, the others {} (median)", rank,
                   one.own_ns / std::max(one.median_ns, 1.0), format_ns(one.own_ns), format_ns(one.median_ns)),
       most);
-  name(report, rank, verdict);
+  known.blame(rank, verdict);
   verdict.evidence["own_ns"] = one.own_ns;
   verdict.evidence["median_ns"] = one.median_ns;
   verdict.evidence["next_ns"] = one.next_ns;
-  verdict.next = known.show("--per-rank");
   out.push_back(std::move(verdict));
 }
 

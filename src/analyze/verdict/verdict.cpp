@@ -44,6 +44,7 @@ std::string_view api_of(const model::Report& report) {
 std::optional<model::Verdict> overview(const Case& known) {
   const model::Report& report = known.report();
   model::Verdict verdict = known.about_run("overview", "", std::nullopt);
+  verdict.severity = model::Weight::kNote;
   std::vector<std::string> parts;
   if (const auto share = known.gpu_busy_share()) {
     parts.push_back("GPU busy " + share_text(*share) + " of the run");
@@ -150,9 +151,9 @@ Case::Case(const model::Report& report, std::string_view named)
     whole_ns_ = report.total->kernel_ns;
   } else {  // ranges that were measured as a whole: the time of their occurrences
     for (const std::size_t row : top_) {
-      const auto time = region(row).metrics.find("gpu_time_ns");
-      if (time != region(row).metrics.end() && time->second.absent.empty() && region(row).occurrences > 0)
-        whole_ns_ += time->second.value * static_cast<double>(region(row).occurrences);
+      const auto* time = model::known_metric(region(row).metrics, "gpu_time_ns");
+      if (time != nullptr && region(row).occurrences > 0)
+        whole_ns_ += time->value * static_cast<double>(region(row).occurrences);
     }
   }
 }
@@ -222,6 +223,7 @@ model::Verdict Case::about_run(std::string_view kind, std::string text, std::opt
   model::Verdict verdict;
   verdict.kind = kind;
   verdict.text = std::move(text);
+  verdict.severity = model::Weight::kWarning;
   verdict.saves_ns = saves_ns && whole_ns_ > 0 ? std::min(*saves_ns, whole_ns_) : saves_ns;
   if (saves_ns && whole_ns_ > 0) verdict.saves_share = *verdict.saves_ns / whole_ns_;
   return verdict;
@@ -251,6 +253,13 @@ std::string Case::profile_again(std::string_view options, const model::Region* r
 std::string Case::show(std::string_view options) const {
   if (named_.empty()) return {};
   return "rangescope report " + base::shell_quote(named_) + " " + std::string(options);
+}
+
+void Case::blame(std::uint32_t rank, model::Verdict& verdict) const {
+  verdict.evidence["rank"] = rank;
+  for (std::uint32_t p = 0; p < report_.processes.size() && !verdict.process; ++p)
+    if (report_.processes[p].rank == rank && report_.processes[p].ranges > 0) verdict.process = p;
+  verdict.next = show("--per-rank");
 }
 
 void Case::show_page(model::Verdict& verdict) const {

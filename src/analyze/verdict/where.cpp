@@ -54,7 +54,7 @@ void find_outside(const Case& known, std::vector<model::Verdict>& out) {
   const double between = std::min(outside.between_ns, idle);
   const bool gaps = between >= kBetween.value * loop && known.matters(between) && between >= kMattersOfRun.value * run;
   const bool bare = 1 - share < kCovered.value;
-  if (gaps || bare) verdict.severity = model::Weight::kWarning;
+  if (!gaps && !bare) verdict.severity = model::Weight::kNote;
   if (gaps && !bare) {  // start and end are what they are; the gaps are in the loop
     verdict.saves_ns = between;
     verdict.saves_share = verdict.evidence["between_share"] = between / run;
@@ -85,10 +85,9 @@ void find_kernel(const Case& known, std::vector<model::Verdict>& out) {
                                      [&](const model::KernelCounters& each) { return each.name == row.name; });
   if (counters != report.kernel_counters.end()) {
     const auto value = [&](const char* name) -> std::optional<double> {
-      const auto found = counters->metrics.find(name);
-      if (found == counters->metrics.end() || !found->second.absent.empty()) return std::nullopt;
-      verdict.evidence[name] = found->second.value;
-      return found->second.value;
+      const auto* metric = model::known_metric(counters->metrics, name);
+      if (metric == nullptr) return std::nullopt;
+      return verdict.evidence[name] = metric->value;
     };
     if (counters->bound && counters->bound->memory && counters->bound->compute) {
       const double most = std::max(*counters->bound->memory, *counters->bound->compute);
@@ -225,6 +224,7 @@ void find_profiler(const Case& known, std::vector<model::Verdict>& out) {
                                                             : "collecting counters",
                                 format_ns(region.wall.profiler_ns), share_text(region.wall.profiler_ns / raw)),
                     std::nullopt);
+    verdict.severity = model::Weight::kNote;
     verdict.evidence = {{"profiler_ns", region.wall.profiler_ns}, {"wall_ns", region.wall.inclusive_ns}};
     if (recording) verdict.evidence["recording_ns"] = region.wall.recording_ns;
     out.push_back(std::move(verdict));
