@@ -262,14 +262,12 @@ struct Digest {
   std::vector<RankLoss> losses;
 };
 
-/// Every call in it, whose names, regions and contexts are numbers of the digest.
-void for_each_call(Digest& digest, auto&& visit) {
-  for (Calls& calls : digest.collectives)
-    for (auto* list : {&calls.calls, &calls.standing})
-      for (Calls::Call& call : *list) visit(call);
-  for (Messaging& messaging : digest.messaging)
-    for (Calls::Call& call : messaging.calls) visit(call);
-}
+/// New places of what a digest's lists refer to by number; an empty one leaves them as they are.
+struct Places {
+  std::vector<std::uint32_t> names{}, processes{}, kernels{}, regions{}, contexts{};
+};
+/// Every number in it that is a place in another of its lists: the one list of them.
+void renumber(Digest& digest, const Places& places);
 
 /// The digest of all ranks of both, which are different ones. O(both) on average: a Merger spares that where many come.
 [[nodiscard]] Digest merge(const Digest& one, const Digest& two);

@@ -1,7 +1,9 @@
 // Merging. Each list of the second digest is gone through once; what it names is found by hash, after a guess: ranks of
 // one program mostly have the same names and regions in the same order, so that the guess nearly always holds.
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <numeric>
 #include <unordered_map>
 #include <vector>
 
@@ -152,11 +154,7 @@ struct Merger::State {
   std::unordered_map<std::uint32_t, std::uint32_t> kernels;  ///< by name
   std::map<std::vector<std::uint32_t>, std::uint32_t> contexts;
 
-  /// What numbers of a digest that is added are here.
-  struct Numbers {
-    std::vector<std::uint32_t> name_of, region_of, kernel_of;
-  };
-  std::vector<Numbers> numbers;  ///< of those that are added at once
+  std::vector<Places> places;  ///< here, of what is in those that are added at once
 
   std::uint32_t name(const std::string& text) {
     if (const auto found = names.find(std::string_view(text)); found != names.end()) return found->second;
@@ -166,13 +164,13 @@ struct Merger::State {
     return number;
   }
 
-  std::uint32_t region(const RegionFacts& from, const Numbers& of) {
-    const RegionKey key{from.parent == kNone ? kNone : of.region_of[from.parent], of.name_of[from.domain],
-                        of.name_of[from.name], from.kind};
+  std::uint32_t region(const RegionFacts& from, const Places& of) {
+    const RegionKey key{from.parent == kNone ? kNone : of.regions[from.parent], of.names[from.domain],
+                        of.names[from.name], from.kind};
     const auto same = [&](const Region& r) {
       return r.parent == key.parent && r.name == key.name && r.domain == key.domain && r.kind == key.kind;
     };
-    if (const std::size_t guess = of.region_of.size(); guess < all.regions.size() && same(all.regions[guess]))
+    if (const std::size_t guess = of.regions.size(); guess < all.regions.size() && same(all.regions[guess]))
       return static_cast<std::uint32_t>(guess);
     const auto [at, added] = regions.try_emplace(key, static_cast<std::uint32_t>(all.regions.size()));
     if (added) {
@@ -189,19 +187,19 @@ struct Merger::State {
   }
 
   template <class D>
-  void merge(const RegionOf<D>& from, Numbers& of) {
-    of.region_of.push_back(region(from, of));
-    tally::add(all.regions[of.region_of.back()], from, of.kernel_of);
+  void merge(const RegionOf<D>& from, Places& of) {
+    of.regions.push_back(region(from, of));
+    tally::add(all.regions[of.regions.back()], from, of.kernels);
   }
 
-  static void merge(std::optional<Gpu>& into, const std::optional<Gpu>& from, const Numbers& of) {
+  static void merge(std::optional<Gpu>& into, const std::optional<Gpu>& from, const Places& of) {
     if (!from) return;
     if (!into) into.emplace();
-    tally::add(*into, *from, of.kernel_of);
+    tally::add(*into, *from, of.kernels);
   }
 
   /// What stands before the regions.
-  void begin(const Digest& from, Numbers& of) {
+  void begin(const Digest& from, Places& of) {
     if (!from.processes.empty()) {  // else a rank that left nothing, or a share without ranks
       all.begin_ns = empty ? from.begin_ns : std::min(all.begin_ns, from.begin_ns);
       all.end_ns = empty ? from.end_ns : std::max(all.end_ns, from.end_ns);
@@ -216,76 +214,58 @@ struct Merger::State {
                    std::back_inserter(sources));
     all.sources = std::move(sources);
 
-    of.name_of.clear();
+    of.names.clear();
     for (std::size_t i = 0; i < from.names.size(); ++i)
-      of.name_of.push_back(i < all.names.size() && all.names[i] == from.names[i] ? static_cast<std::uint32_t>(i)
-                                                                                 : name(from.names[i]));
-    of.kernel_of.clear();
-    for (const KernelTally& kernel : from.kernels) of.kernel_of.push_back(merge(kernel, of));
-    of.region_of.clear();
+      of.names.push_back(i < all.names.size() && all.names[i] == from.names[i] ? static_cast<std::uint32_t>(i)
+                                                                               : name(from.names[i]));
+    of.kernels.clear();
+    for (const KernelTally& kernel : from.kernels) of.kernels.push_back(merge(kernel, of));
+    of.regions.clear();
   }
 
   /// What stands behind them.
-  void end(const Digest& from, const Numbers& of) {
+  void end(const Digest& from, Places& of) {
     merge(all.total, from.total, of);
     merge(all.unattributed, from.unattributed, of);
-    const auto first = static_cast<std::uint32_t>(all.processes.size());
-    for (CountedProcess process : from.processes) {
-      for (std::uint32_t* text : {&process.name, &process.host, &process.run}) *text = of.name_of[*text];
-      all.processes.push_back(process);
-    }
-    for (model::Device device : from.devices) {
-      if (device.process != kNone) device.process += first;
-      for (std::uint32_t* text : {&device.name, &device.uuid}) *text = of.name_of[*text];
-      all.devices.push_back(device);
-    }
-    std::vector<std::uint32_t> context_of;
+    of.processes.resize(from.processes.size());
+    std::iota(of.processes.begin(), of.processes.end(), static_cast<std::uint32_t>(all.processes.size()));
+    of.contexts.clear();
     for (std::vector<std::uint32_t> context : from.contexts) {
-      for (std::uint32_t& region : context) region = of.region_of[region];
+      for (std::uint32_t& region : context) region = of.regions[region];
       std::sort(context.begin(), context.end());
       const auto [at, added] = contexts.try_emplace(context, static_cast<std::uint32_t>(all.contexts.size()));
       if (added) all.contexts.push_back(std::move(context));
-      context_of.push_back(at->second);
+      of.contexts.push_back(at->second);
     }
-    const auto renumber = [&](Calls::Call& call) {
-      call.name = of.name_of[call.name];
-      if (call.region != kNone) call.region = of.region_of[call.region];
-      if (call.context != kNone) call.context = context_of[call.context];
-    };
-    for (const Calls& calls : from.collectives) {
-      Calls& made = all.collectives.emplace_back(calls);
-      made.process += first;
-      for (auto* list : {&made.calls, &made.standing})
-        for (Calls::Call& call : *list) renumber(call);
-    }
-    for (const Messaging& messaging : from.messaging) {
-      Messaging& made = all.messaging.emplace_back(messaging);
-      made.process += first;
-      for (Messaging::Call& call : made.calls) renumber(call);
-    }
-    for (const Open& one : from.open) {
-      const auto at = std::find_if(all.open.begin(), all.open.end(),
-                                   [&](const Open& open) { return open.host == of.name_of[one.host]; });
+    Digest rest;
+    rest.processes = from.processes;
+    rest.devices = from.devices;
+    rest.collectives = from.collectives;
+    rest.messaging = from.messaging;
+    rest.open = from.open;
+    rest.works = from.works;
+    rest.clocks = from.clocks;
+    renumber(rest, of);
+    const auto append = [](auto& to, auto& more) { std::move(more.begin(), more.end(), std::back_inserter(to)); };
+    append(all.processes, rest.processes);
+    append(all.devices, rest.devices);
+    append(all.collectives, rest.collectives);
+    append(all.messaging, rest.messaging);
+    append(all.works, rest.works);
+    append(all.clocks, rest.clocks);
+    for (const Open& one : rest.open) {
+      const auto at =
+          std::find_if(all.open.begin(), all.open.end(), [&](const Open& open) { return open.host == one.host; });
       Open& into = at == all.open.end() ? all.open.emplace_back() : *at;
-      into.host = of.name_of[one.host];
+      into.host = one.host;
       into.add(one);
-    }
-    for (WorkOfRank work : from.works) {
-      for (WorkOfRank::Gpu& gpu : work.gpus) gpu.process += first, gpu.uuid = of.name_of[gpu.uuid];
-      for (WorkOfRank::Paced& paced : work.paced) paced.name = of.kernel_of[paced.name];
-      all.works.push_back(std::move(work));
-    }
-    for (SampledClock clock : from.clocks) {
-      if (clock.process != kNone) clock.process += first;
-      clock.uuid = of.name_of[clock.uuid];
-      all.clocks.push_back(std::move(clock));
     }
     all.losses.insert(all.losses.end(), from.losses.begin(), from.losses.end());
   }
 
-  std::uint32_t merge(const KernelTally& from, const Numbers& of) {
-    const auto [at, added] = kernels.try_emplace(of.name_of[from.name], static_cast<std::uint32_t>(all.kernels.size()));
-    if (added) all.kernels.push_back({of.name_of[from.name], of.name_of[from.short_name], from.nccl, {}, {}});
+  std::uint32_t merge(const KernelTally& from, const Places& of) {
+    const auto [at, added] = kernels.try_emplace(of.names[from.name], static_cast<std::uint32_t>(all.kernels.size()));
+    if (added) all.kernels.push_back({of.names[from.name], of.names[from.short_name], from.nccl, {}, {}});
     KernelTally& into = all.kernels[at->second];
     into.duration.add(from.duration);
     for (const KernelTally::Shape& shape : from.shapes) {
@@ -307,8 +287,8 @@ Merger::~Merger() = default;
 
 void Merger::add(const Digest& from) {
   State& state = *state_;
-  state.numbers.resize(std::max<std::size_t>(1, state.numbers.size()));
-  State::Numbers& of = state.numbers.front();
+  state.places.resize(std::max<std::size_t>(1, state.places.size()));
+  Places& of = state.places.front();
   state.begin(from, of);
   for (const Region& one : from.regions) state.merge(one, of);
   state.end(from, of);
@@ -316,10 +296,10 @@ void Merger::add(const Digest& from) {
 
 bool Merger::add(std::span<Reading> several) {
   State& state = *state_;
-  state.numbers.resize(std::max(several.size(), state.numbers.size()));
+  state.places.resize(std::max(several.size(), state.places.size()));
   std::size_t most = 0;
   for (std::size_t i = 0; i < several.size(); ++i) {
-    state.begin(several[i].head, state.numbers[i]);
+    state.begin(several[i].head, state.places[i]);
     most = std::max(most, several[i].regions());
   }
   PackedRegion one;
@@ -327,12 +307,12 @@ bool Merger::add(std::span<Reading> several) {
     for (std::size_t i = 0; i < several.size(); ++i) {
       if (r >= several[i].regions()) continue;
       if (!several[i].next(one)) return false;
-      state.merge(one, state.numbers[i]);
+      state.merge(one, state.places[i]);
     }
   }
   for (std::size_t i = 0; i < several.size(); ++i) {
     if (!several[i].finish()) return false;
-    state.end(several[i].head, state.numbers[i]);
+    state.end(several[i].head, state.places[i]);
   }
   return true;
 }

@@ -35,41 +35,28 @@ std::vector<std::uint32_t> sorted(const std::vector<T>& list, Before before) {
 
 void order_names(Digest& digest) {
   const auto order = sorted(digest.names, std::less<>());
-  const auto place = places(order);
   permute(digest.names, order);
-  const auto move = [&](std::uint32_t& name) { name = place[name]; };
-  for (CountedProcess& process : digest.processes) move(process.name), move(process.host), move(process.run);
-  for (model::Device& device : digest.devices) move(device.name), move(device.uuid);
-  for (Region& region : digest.regions) move(region.domain), move(region.name);
-  for (Open& open : digest.open) move(open.host);
-  for (WorkOfRank& work : digest.works)
-    for (WorkOfRank::Gpu& gpu : work.gpus) move(gpu.uuid);
-  for (SampledClock& clock : digest.clocks) move(clock.uuid);
+  renumber(digest, {.names = places(order)});
   std::stable_sort(digest.open.begin(), digest.open.end(),
                    [](const Open& a, const Open& b) { return a.host < b.host; });
-  for (KernelTally& kernel : digest.kernels) move(kernel.name), move(kernel.short_name);
-  for_each_call(digest, [&](Calls::Call& call) { move(call.name); });
 }
 
 void order_kernels(Digest& digest) {
   const auto order = sorted(digest.kernels, [](const KernelTally& a, const KernelTally& b) { return a.name < b.name; });
-  const auto place = places(order);
   permute(digest.kernels, order);
-  const auto move = [&](std::optional<Gpu>& gpu) {
-    if (!gpu) return;
-    for (KernelSum& sum : gpu->kernels) sum.name = place[sum.name];
-    std::stable_sort(gpu->kernels.begin(), gpu->kernels.end(),
-                     [](const auto& a, const auto& b) { return a.name < b.name; });
+  renumber(digest, {.kernels = places(order)});
+  const auto sort = [](std::optional<Gpu>& gpu) {
+    if (gpu)
+      std::stable_sort(gpu->kernels.begin(), gpu->kernels.end(),
+                       [](const auto& a, const auto& b) { return a.name < b.name; });
   };
-  for (Region& region : digest.regions) move(region.gpu);
-  move(digest.total);
-  move(digest.unattributed);
-  for (WorkOfRank& work : digest.works) {
-    for (WorkOfRank::Paced& paced : work.paced) paced.name = place[paced.name];
+  for (Region& region : digest.regions) sort(region.gpu);
+  sort(digest.total);
+  sort(digest.unattributed);
+  for (WorkOfRank& work : digest.works)
     std::stable_sort(work.paced.begin(), work.paced.end(), [](const WorkOfRank::Paced& a, const WorkOfRank::Paced& b) {
       return std::tie(a.name, a.size) < std::tie(b.name, b.size);
     });
-  }
 }
 
 void order_regions(Digest& digest) {
@@ -92,25 +79,17 @@ void order_regions(Digest& digest) {
     waiting.pop_back();
     push(below[order.back()]);
   }
-  const auto place = places(order);
   permute(digest.regions, order);
+  renumber(digest, {.regions = places(order)});
   for (Region& region : digest.regions) {
-    if (region.parent != kNone) region.parent = place[region.parent];
     const auto before = [](const OfRank& a, const OfRank& b) { return a.rank < b.rank; };
     if (!std::is_sorted(region.ranks.begin(), region.ranks.end(), before))
       std::stable_sort(region.ranks.begin(), region.ranks.end(), before);
   }
-  for (auto& context : digest.contexts) {
-    for (std::uint32_t& region : context) region = place[region];
-    std::sort(context.begin(), context.end());
-  }
+  for (auto& context : digest.contexts) std::sort(context.begin(), context.end());
   const auto of_contexts = sorted(digest.contexts, std::less<>());
-  const auto place_of_context = places(of_contexts);
   permute(digest.contexts, of_contexts);
-  for_each_call(digest, [&](Calls::Call& call) {
-    if (call.region != kNone) call.region = place[call.region];
-    if (call.context != kNone) call.context = place_of_context[call.context];
-  });
+  renumber(digest, {.contexts = places(of_contexts)});
 }
 
 void order_processes(Digest& digest) {
@@ -121,33 +100,73 @@ void order_processes(Digest& digest) {
     };
     return std::pair(a.rank, unranked(a)) < std::pair(b.rank, unranked(b));
   });
-  const auto place = places(order);
   permute(digest.processes, order);
-  for (model::Device& device : digest.devices)
-    if (device.process != kNone) device.process = place[device.process];
+  renumber(digest, {.processes = places(order)});
   std::stable_sort(digest.devices.begin(), digest.devices.end(), [](const model::Device& a, const model::Device& b) {
     return std::pair(a.process, a.ordinal) < std::pair(b.process, b.ordinal);
   });
-  for (WorkOfRank& work : digest.works)
-    for (WorkOfRank::Gpu& gpu : work.gpus) gpu.process = place[gpu.process];
   std::stable_sort(digest.works.begin(), digest.works.end(),
                    [](const WorkOfRank& a, const WorkOfRank& b) { return a.rank < b.rank; });
-  for (SampledClock& clock : digest.clocks)
-    if (clock.process != kNone) clock.process = place[clock.process];
   std::stable_sort(digest.clocks.begin(), digest.clocks.end(), [](const SampledClock& a, const SampledClock& b) {
     return std::tuple(a.process, a.uuid, a.limited, a.samples.front().start_ns) <
            std::tuple(b.process, b.uuid, b.limited, b.samples.front().start_ns);
   });
-  for (Messaging& messaging : digest.messaging) messaging.process = place[messaging.process];
   std::stable_sort(digest.messaging.begin(), digest.messaging.end(),
                    [](const Messaging& a, const Messaging& b) { return a.process < b.process; });
-  for (Calls& calls : digest.collectives) calls.process = place[calls.process];
   std::stable_sort(digest.collectives.begin(), digest.collectives.end(), [](const Calls& a, const Calls& b) {
     return std::tie(a.process, a.nccl, a.communicator) < std::tie(b.process, b.nccl, b.communicator);
   });
 }
 
 }  // namespace
+
+void renumber(Digest& digest, const Places& to) {
+  const auto move = [](const std::vector<std::uint32_t>& places, auto&... numbers) {
+    if (!places.empty()) ((numbers = numbers == kNone ? kNone : places[numbers]), ...);
+  };
+  const auto gpu = [&](std::optional<Gpu>& of) {
+    if (of && !to.kernels.empty())
+      for (KernelSum& sum : of->kernels) move(to.kernels, sum.name);
+  };
+  const auto call = [&](Calls::Call& of) {
+    move(to.names, of.name);
+    move(to.regions, of.region);
+    move(to.contexts, of.context);
+  };
+  for (CountedProcess& process : digest.processes) move(to.names, process.name, process.host, process.run);
+  for (model::Device& device : digest.devices) {
+    move(to.processes, device.process);
+    move(to.names, device.name, device.uuid);
+  }
+  for (Region& region : digest.regions) {
+    move(to.names, region.domain, region.name);
+    move(to.regions, region.parent);
+    gpu(region.gpu);
+  }
+  for (KernelTally& kernel : digest.kernels) move(to.names, kernel.name, kernel.short_name);
+  gpu(digest.total);
+  gpu(digest.unattributed);
+  for (auto& context : digest.contexts)
+    for (std::uint32_t& region : context) move(to.regions, region);
+  for (Calls& calls : digest.collectives) {
+    move(to.processes, calls.process);
+    for (auto* list : {&calls.calls, &calls.standing})
+      for (Calls::Call& one : *list) call(one);
+  }
+  for (Messaging& messaging : digest.messaging) {
+    move(to.processes, messaging.process);
+    for (Messaging::Call& one : messaging.calls) call(one);
+  }
+  for (Open& open : digest.open) move(to.names, open.host);
+  for (WorkOfRank& work : digest.works) {
+    for (WorkOfRank::Gpu& of : work.gpus) move(to.processes, of.process), move(to.names, of.uuid);
+    for (WorkOfRank::Paced& paced : work.paced) move(to.kernels, paced.name);
+  }
+  for (SampledClock& clock : digest.clocks) {
+    move(to.processes, clock.process);
+    move(to.names, clock.uuid);
+  }
+}
 
 Digest in_order(Digest digest) {
   order_names(digest);
