@@ -9,9 +9,7 @@
 #include <set>
 #include <tuple>
 
-#include "analyze/counters/counted_peaks.hpp"
 #include "analyze/counters/derive.hpp"
-#include "analyze/counters/kernel_counters.hpp"
 #include "analyze/counters/measurements.hpp"
 #include "analyze/counters/roofline.hpp"
 #include "analyze/counters/useful.hpp"

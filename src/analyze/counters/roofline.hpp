@@ -12,6 +12,7 @@
 
 #include "model/peaks.hpp"
 #include "model/report.hpp"
+#include "model/session.hpp"
 
 namespace rangescope::analyze {
 
@@ -36,5 +37,10 @@ namespace rangescope::analyze {
 /// Fills roofline, bound and utilization of every region that has metrics, GPU work or useful FLOPs, and the bound of
 /// every kernel whose metrics say one.
 void add_bounds(model::Report& report, const model::Peaks* peaks);
+
+/// Peaks of a GPU that no file describes, from a report of ncu that holds its roofline: what the hardware does in a
+/// cycle (peak_sustained) times the clock that was measured, the highest that any result says. Nothing where none names
+/// memory and some FLOPs. O(values).
+[[nodiscard]] std::optional<model::Peaks> counted_peaks(const model::Session& session);
 
 }  // namespace rangescope::analyze

@@ -1,7 +1,5 @@
 #include "analyze/counters/roofline.hpp"
 
-#include "analyze/counters/counted_peaks.hpp"
-
 #include <gtest/gtest.h>
 
 namespace rangescope::analyze {
