@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,8 +17,6 @@
 #include "analyze/cpu/cpu.hpp"
 #include "analyze/details.hpp"
 #include "analyze/gpu/gpu.hpp"
-#include "analyze/gpu/operators.hpp"
-#include "analyze/gpu/summaries.hpp"
 #include "analyze/names/fold.hpp"
 #include "analyze/names/kernel_labels.hpp"
 #include "analyze/ranks/clocks.hpp"
@@ -215,8 +214,7 @@ void add_families(const std::vector<KernelKind>& kinds, Report& report) {
     family.share = whole > 0 ? family.total_ns / whole : 0;
     report.families.push_back(std::move(family));
   }
-  std::stable_sort(report.families.begin(), report.families.end(),
-                   [](const auto& a, const auto& b) { return a.total_ns > b.total_ns; });
+  std::ranges::stable_sort(report.families, std::greater<>(), &model::KernelFamily::total_ns);
 }
 
 /// Of a repetition: how each region's wall time differs over all of them, as two metrics.

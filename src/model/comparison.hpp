@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/digest.hpp"
@@ -113,6 +114,9 @@ struct Comparison {
 };
 
 /// "untested", "noise", "more", "less"
-[[nodiscard]] std::string_view standing_name(Standing standing);
+[[nodiscard]] constexpr std::string_view standing_name(Standing standing) {
+  constexpr std::string_view kNames[] = {"untested", "noise", "more", "less"};
+  return kNames[static_cast<std::size_t>(standing)];
+}
 
 }  // namespace rangescope::model

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/comparison.hpp"
@@ -28,7 +29,9 @@ struct Gate {
   std::vector<GateCheck> checks;  ///< regressed ones first, then as the regions stand
 };
 
-/// "passed", "regressed", "undecided"
-[[nodiscard]] std::string_view gate_verdict_name(GateVerdict verdict);
+[[nodiscard]] constexpr std::string_view gate_verdict_name(GateVerdict verdict) {
+  constexpr std::string_view kNames[] = {"passed", "regressed", "undecided"};
+  return kNames[static_cast<std::size_t>(verdict)];
+}
 
 }  // namespace rangescope::model

@@ -11,7 +11,6 @@
 #include <unordered_map>
 
 #include "analyze/gpu/gpu.hpp"
-#include "analyze/gpu/summaries.hpp"
 #include "analyze/statistics/spread.hpp"
 #include "analyze/tree/groups.hpp"
 #include "base/text.hpp"
@@ -232,8 +231,7 @@ class Joiner {
     list_kernels(outside_, report.unattributed_results, report.notes);
     for (const std::uint32_t index : outside_wholes_)
       report.unattributed_results.push_back(kernel_metrics(kNone, session_.measurements[index].ordinal, {index}));
-    std::stable_sort(report.unattributed_results.begin(), report.unattributed_results.end(),
-                     [](const auto& a, const auto& b) { return a.ordinal < b.ordinal; });
+    std::ranges::stable_sort(report.unattributed_results, {}, &model::KernelMetrics::ordinal);
     if (unjoined_ > 0) {
       std::vector<std::string> shown(unjoined_paths_.begin(), unjoined_paths_.end());
       report.losses.push_back(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -491,8 +492,7 @@ class CpuSums {
       totals[kind]->ns += time.ns;
       totals[kind]->gpu_idle_ns += time.idle_ns;
     }
-    std::stable_sort(work.parts.begin(), work.parts.end(),
-                     [](const model::CpuPart& a, const model::CpuPart& b) { return a.ns > b.ns; });
+    std::ranges::stable_sort(work.parts, std::greater<>(), &model::CpuPart::ns);
     if (!gpu_recorded_) {
       for (model::CpuPart* total : totals) total->gpu_idle_ns = model::kNan;
       for (model::CpuPart& each : work.parts) each.gpu_idle_ns = model::kNan;

@@ -1,5 +1,5 @@
 #include "analyze/cpu/cpu.hpp"
-#include "analyze/verdict/causes.hpp"
+#include "analyze/verdict/rule.hpp"
 
 #include <gtest/gtest.h>
 

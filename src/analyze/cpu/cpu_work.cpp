@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "analyze/cpu/cpu.hpp"
 #include "analyze/cpu/other_threads.hpp"
@@ -70,8 +71,7 @@ void add_cpu_work(CpuWork& into, const CpuWork& other) {
                                    [&](const model::CpuPart& p) { return p.kind == part.kind && p.name == part.name; });
     same == into.parts.end() ? into.parts.push_back(part) : sum(*same, part);
   }
-  std::stable_sort(into.parts.begin(), into.parts.end(),
-                   [](const model::CpuPart& a, const model::CpuPart& b) { return a.ns > b.ns; });
+  std::ranges::stable_sort(into.parts, std::greater<>(), &model::CpuPart::ns);
   const auto functions = [](std::vector<model::CpuFunction>& to, const std::vector<model::CpuFunction>& from,
                             double model::CpuFunction::*by) {
     for (const model::CpuFunction& function : from) {
@@ -118,9 +118,8 @@ CpuWork own_cpu_work(const model::Report& report, const model::Region& region) {
         if (function.frame == other.frame) function.self_ns = std::max(0.0, function.self_ns - other.self_ns);
     own.samples = std::max<std::int64_t>(0, own.samples - inside.cpu->samples);
   }
-  std::stable_sort(own.parts.begin(), own.parts.end(), [](const auto& a, const auto& b) { return a.ns > b.ns; });
-  std::stable_sort(own.functions.begin(), own.functions.end(),
-                   [](const auto& a, const auto& b) { return a.self_ns > b.self_ns; });
+  std::ranges::stable_sort(own.parts, std::greater<>(), &model::CpuPart::ns);
+  std::ranges::stable_sort(own.functions, std::greater<>(), &model::CpuFunction::self_ns);
   return own;
 }
 

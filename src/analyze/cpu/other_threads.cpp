@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -135,7 +136,7 @@ std::uint32_t telling_frame(const model::CpuProfile& cpu, std::uint32_t stack) {
 
 void longest_holders(std::vector<model::CpuHolder>& holders) {
   constexpr std::size_t kMost = 8;
-  std::stable_sort(holders.begin(), holders.end(), [](const auto& a, const auto& b) { return a.ns > b.ns; });
+  std::ranges::stable_sort(holders, std::greater<>(), &model::CpuHolder::ns);
   if (holders.size() > kMost) holders.resize(kMost);
 }
 

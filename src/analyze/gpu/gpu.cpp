@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "analyze/gpu/stalls.hpp"
-#include "analyze/gpu/summaries.hpp"
 #include "analyze/samples/samples.hpp"
 #include "analyze/statistics/spread.hpp"
 #include "analyze/time/steady.hpp"

@@ -1,6 +1,6 @@
-#include "analyze/gpu/operators.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <unordered_map>
 
@@ -228,8 +228,7 @@ void add_calls(const Session& session, model::Report& report) {
     row.gpu_ns = row.exclusive_gpu_ns = model::kNan;
     if (!row.name.empty()) report.operators.push_back(std::move(row));
   }
-  std::stable_sort(report.operators.begin(), report.operators.end(),
-                   [](const auto& a, const auto& b) { return a.cpu_ns > b.cpu_ns; });
+  std::ranges::stable_sort(report.operators, std::greater<>(), &model::OperatorRow::cpu_ns);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "analyze/gpu/operators.hpp"
+#include "analyze/gpu/gpu.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "analyze/gpu/summaries.hpp"
+#include "analyze/gpu/gpu.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
-#include "analyze/gpu/summaries.hpp"
 #include "analyze/analyze.hpp"
+#include "analyze/gpu/gpu.hpp"
 
 #include <gtest/gtest.h>
 

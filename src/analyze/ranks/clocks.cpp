@@ -23,7 +23,7 @@ struct Difference {
 
 /// Medians of stretches: a line through all points would follow the few calls that one rank left late.
 std::vector<HostClock::Knot> knots_of(std::vector<Difference> list) {
-  std::sort(list.begin(), list.end(), [](const Difference& a, const Difference& b) { return a.at_ns < b.at_ns; });
+  std::ranges::sort(list, {}, &Difference::at_ns);
   const std::size_t stretches = list.size() >= kStretch * kFewSpread ? list.size() / kStretch
                                 : list.size() >= 4 * kFewestOfMedian ? kFewSpread
                                                                      : 1;

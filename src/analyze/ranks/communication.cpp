@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -184,8 +185,7 @@ class Adding {
       if (gpu_ && time > 0 && !std::isnan(beside)) sums.row.hidden_share = beside / time;
       report_.collectives.push_back(std::move(sums.row));
     }
-    std::stable_sort(report_.collectives.begin(), report_.collectives.end(),
-                     [](const auto& a, const auto& b) { return a.wait_ns > b.wait_ns; });
+    std::ranges::stable_sort(report_.collectives, std::greater<>(), &model::Collective::wait_ns);
     if (report_.collectives.size() > kMostCollectives) {
       report_.notes.push_back(fmt::format("{} more kinds of collective calls, which waited less, are not listed",
                                           report_.collectives.size() - kMostCollectives));

@@ -17,7 +17,7 @@ void unite(Spans& spans) {
 }
 
 void Stretches::finish() {
-  std::sort(list_.begin(), list_.end(), [](const Part& a, const Part& b) { return a.start < b.start; });
+  std::ranges::sort(list_, {}, &Part::start);
   std::size_t kept = 0;
   for (const Part& part : list_) {
     if (kept > 0 && part.start <= list_[kept - 1].end)

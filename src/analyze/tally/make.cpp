@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -208,10 +209,7 @@ class Maker {
     if (out_.unattributed) sort(*out_.unattributed);
   }
 
-  static void sort(Gpu& gpu) {
-    std::sort(gpu.kernels.begin(), gpu.kernels.end(),
-              [](const KernelSum& a, const KernelSum& b) { return a.name < b.name; });
-  }
+  static void sort(Gpu& gpu) { std::ranges::sort(gpu.kernels, {}, &KernelSum::name); }
 
   template <class T>
   void add_groups(const analyze::KernelTimes<T>& times) {

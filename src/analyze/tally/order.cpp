@@ -37,8 +37,7 @@ void order_names(Digest& digest) {
   const auto order = sorted(digest.names, std::less<>());
   permute(digest.names, order);
   renumber(digest, {.names = places(order)});
-  std::stable_sort(digest.open.begin(), digest.open.end(),
-                   [](const Open& a, const Open& b) { return a.host < b.host; });
+  std::ranges::stable_sort(digest.open, {}, &Open::host);
 }
 
 void order_kernels(Digest& digest) {
@@ -105,14 +104,12 @@ void order_processes(Digest& digest) {
   std::stable_sort(digest.devices.begin(), digest.devices.end(), [](const model::Device& a, const model::Device& b) {
     return std::pair(a.process, a.ordinal) < std::pair(b.process, b.ordinal);
   });
-  std::stable_sort(digest.works.begin(), digest.works.end(),
-                   [](const WorkOfRank& a, const WorkOfRank& b) { return a.rank < b.rank; });
+  std::ranges::stable_sort(digest.works, {}, &WorkOfRank::rank);
   std::stable_sort(digest.clocks.begin(), digest.clocks.end(), [](const SampledClock& a, const SampledClock& b) {
     return std::tuple(a.process, a.uuid, a.limited, a.samples.front().start_ns) <
            std::tuple(b.process, b.uuid, b.limited, b.samples.front().start_ns);
   });
-  std::stable_sort(digest.messaging.begin(), digest.messaging.end(),
-                   [](const Messaging& a, const Messaging& b) { return a.process < b.process; });
+  std::ranges::stable_sort(digest.messaging, {}, &Messaging::process);
   std::stable_sort(digest.collectives.begin(), digest.collectives.end(), [](const Calls& a, const Calls& b) {
     return std::tie(a.process, a.nccl, a.communicator) < std::tie(b.process, b.nccl, b.communicator);
   });

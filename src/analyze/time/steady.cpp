@@ -171,7 +171,7 @@ double between_ranges_ns(const Session& session, const Tree& tree) {
     edges.push_back({start, nullptr, true});
     edges.push_back({end, nullptr, false});
   }
-  std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.at_ns < b.at_ns; });
+  std::ranges::sort(edges, {}, &Edge::at_ns);
   std::vector<const model::OpenSpan*> open;
   double between = 0;
   std::int64_t whole = 0;

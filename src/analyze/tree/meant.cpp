@@ -1,6 +1,7 @@
 #include "analyze/tree/meant.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "analyze/analyze.hpp"
@@ -130,8 +131,7 @@ base::Result<std::vector<ChosenKernel>> top_kernels(const model::Session& sessio
     kernel.name = name;
     out.push_back(std::move(kernel));
   }
-  std::stable_sort(out.begin(), out.end(),
-                   [](const ChosenKernel& a, const ChosenKernel& b) { return a.total_ns > b.total_ns; });
+  std::ranges::stable_sort(out, std::greater<>(), &ChosenKernel::total_ns);
   if (out.size() > most) out.resize(most);
   return out;
 }

@@ -1,6 +1,7 @@
 #include "analyze/tree/regions.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "base/workers.hpp"
 
@@ -26,7 +27,6 @@ std::vector<RegionKey> plan_regions(const Tree& tree, const Session& session, co
                                     const std::vector<char>& selected) {
   std::vector<RegionKey> keys;
   std::vector<std::uint32_t> region_of(tree.nodes.size(), kNone);  // in the scope at hand
-  const auto process_of = [&](std::uint32_t cell) { return tree.cells[cell].process; };
   const auto add = [&](RegionKey key) {
     const std::uint32_t above = tree.nodes[key.node].parent;
     if (above != kNone && region_of[above] != kNone) {
@@ -39,7 +39,7 @@ std::vector<RegionKey> plan_regions(const Tree& tree, const Session& session, co
 
   std::vector<std::uint32_t> processes, threads;
   for (const std::uint32_t cell : tree.node_cells) {
-    processes.push_back(process_of(cell));
+    processes.push_back(tree.cells[cell].process);
     if (options.per_thread && tree.cells[cell].thread != kNone) threads.push_back(tree.cells[cell].thread);
   }
   for (auto* list : {&processes, &threads}) {
@@ -60,43 +60,29 @@ std::vector<RegionKey> plan_regions(const Tree& tree, const Session& session, co
   // nodes.
   std::vector<std::uint32_t> rank(tree.nodes.size());
   for (std::uint32_t i = 0; i < tree.depth_first.size(); ++i) rank[tree.depth_first[i]] = i;
-  const auto scope = [&](std::vector<RegionKey>& found) {
-    std::sort(found.begin(), found.end(),
-              [&](const RegionKey& a, const RegionKey& b) { return rank[a.node] < rank[b.node]; });
-    for (const RegionKey& key : found) add(key);
-    for (const RegionKey& key : found) region_of[key.node] = kNone;
-  };
   for (const RegionKey& key : keys) region_of[key.node] = kNone;
-  const bool per_process = !options.aggregate || (options.per_process && processes.size() > 1);
-  if (per_process) {
-    std::vector<std::vector<RegionKey>> of_process(processes.size());
+  const auto add_scopes = [&](const std::vector<std::uint32_t>& scopes, std::uint32_t Cell::*scope) {
+    std::map<std::uint32_t, std::vector<RegionKey>> found;
     for (std::uint32_t node = 0; node < tree.nodes.size(); ++node) {
-      if (!selected[node]) continue;
-      for (std::size_t i = tree.node_begin[node]; i < tree.node_begin[node + 1];) {
-        const std::uint32_t process = process_of(tree.node_cells[i]);
-        std::size_t last = i + 1;
-        while (last < tree.node_begin[node + 1] && process_of(tree.node_cells[last]) == process) ++last;
-        const auto at = std::lower_bound(processes.begin(), processes.end(), process) - processes.begin();
-        of_process[static_cast<std::size_t>(at)].push_back({node, process, kNone, i, last});
-        i = last;
+      const std::size_t end = selected[node] ? tree.node_begin[node + 1] : 0;
+      for (std::size_t i = tree.node_begin[node], last = i; i < end; i = last) {
+        const Cell& cell = tree.cells[tree.node_cells[i]];
+        while (last < end && tree.cells[tree.node_cells[last]].*scope == cell.*scope) ++last;
+        if (scope == &Cell::process)
+          found[cell.process].push_back({node, cell.process, kNone, i, last});
+        else if (cell.thread != kNone)
+          found[cell.thread].push_back({node, session.threads[cell.thread].process, cell.thread, i, last});
       }
     }
-    for (auto& found : of_process) scope(found);
-  }
-  if (options.per_thread) {
-    std::vector<std::uint32_t> place(session.threads.size(), 0);
-    for (std::uint32_t i = 0; i < threads.size(); ++i) place[threads[i]] = i;
-    std::vector<std::vector<RegionKey>> of_thread(threads.size());
-    for (std::uint32_t node = 0; node < tree.nodes.size(); ++node) {
-      if (!selected[node]) continue;
-      for (std::size_t i = tree.node_begin[node]; i < tree.node_begin[node + 1]; ++i) {
-        const std::uint32_t thread = tree.cells[tree.node_cells[i]].thread;
-        if (thread == kNone) continue;
-        of_thread[place[thread]].push_back({node, session.threads[thread].process, thread, i, i + 1});
-      }
+    for (const std::uint32_t one : scopes) {
+      std::vector<RegionKey>& own = found[one];
+      std::ranges::sort(own, {}, [&](const RegionKey& key) { return rank[key.node]; });
+      for (const RegionKey& key : own) add(key);
+      for (const RegionKey& key : own) region_of[key.node] = kNone;
     }
-    for (auto& found : of_thread) scope(found);
-  }
+  };
+  if (!options.aggregate || (options.per_process && processes.size() > 1)) add_scopes(processes, &Cell::process);
+  if (options.per_thread) add_scopes(threads, &Cell::thread);
   return keys;
 }
 

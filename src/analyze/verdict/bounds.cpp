@@ -5,7 +5,6 @@
 
 #include "analyze/counters/roofline.hpp"
 #include "analyze/counters/useful.hpp"
-#include "analyze/verdict/causes.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/units.hpp"

@@ -1,4 +1,4 @@
-#include "analyze/verdict/causes.hpp"
+#include "analyze/verdict/rule.hpp"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyze/verdict/causes.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"

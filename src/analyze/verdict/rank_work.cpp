@@ -43,10 +43,10 @@ std::vector<std::size_t> standing_out(const std::vector<double>& values, double 
   return {};
 }
 
-std::string ranks_named(const model::Report& report, const std::vector<std::size_t>& places) {
+std::string places_named(const model::Report& report, const std::vector<std::size_t>& places) {
   std::vector<std::uint32_t> ranks;
   for (const std::size_t place : places) ranks.push_back(report.ranks[place].rank);
-  return analyze::ranks_named(ranks);
+  return ranks_named(ranks);
 }
 
 double median_of_rest(const model::Report& report, const std::vector<std::size_t>& few,
@@ -142,7 +142,7 @@ void find_uneven_work(const Case& known, std::vector<model::Verdict>& out) {
                rest = median_of_rest(report, more.places, more.amount->get);
   model::Verdict verdict = made(known, "uneven_work", more.places,
                                 fmt::format("{} has more to do: {} {}, the others {} (median), and works {} longer",
-                                            ranks_named(report, more.places), more.amount->text(here),
+                                            places_named(report, more.places), more.amount->text(here),
                                             more.amount->what, more.amount->text(rest), format_ns(more.costs_ns)),
                                 more.costs_ns);
   verdict.evidence["amount"] = here;
@@ -166,7 +166,7 @@ void find_slow_gpus(const Case& known, std::vector<model::Verdict>& out) {
   if (!worst.host.empty()) where = " on " + base::printable(worst.host);
   if (!worst.card.empty()) where += fmt::format("{} {}", where.empty() ? "," : ":", base::printable(worst.card));
   std::string text = fmt::format("the GPU of {}{} takes {} longer for the same kernels than the others'",
-                                 ranks_named(report, slow), where, format_share(pace[slow.back()] - 1));
+                                 places_named(report, slow), where, format_share(pace[slow.back()] - 1));
   const double clock = worst.work.sm_clock_hz,
                usual = median_of_rest(report, slow, [](const model::Rank&r) { return r.work.sm_clock_hz; });
   if (!std::isnan(clock) && !std::isnan(usual))
@@ -366,8 +366,8 @@ void find_slow_links(const Case& known, std::vector<model::Verdict>& out) {
         fmt::format("transfers {} {}{} move {}/s, those of the others {}/s (median){}", slow.pair ? "between" : "of",
                     whole_host  ? "host " + base::printable(host)
                     : slow.pair ? between_named(report, slow.places)
-                                : ranks_named(report, slow.places),
-                    whole_host ? " (" + ranks_named(report, slow.places) + ")" : "", base::format_bytes(slow.rate),
+                                : places_named(report, slow.places),
+                    whole_host ? " (" + places_named(report, slow.places) + ")" : "", base::format_bytes(slow.rate),
                     base::format_bytes(slow.others), some == &between ? ", between hosts" : ""),
         slow.costs_ns);
     verdict.evidence["bytes_per_s"] = slow.rate;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "analyze/verdict/causes.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/units.hpp"

@@ -9,7 +9,6 @@
 
 #include "analyze/ranks/collectives.hpp"
 #include "analyze/ranks/communication.hpp"
-#include "analyze/verdict/causes.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"

@@ -7,7 +7,6 @@
 
 #include "analyze/cpu/cpu.hpp"
 #include "analyze/ranks/collectives.hpp"
-#include "analyze/verdict/causes.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"
