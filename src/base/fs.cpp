@@ -1,6 +1,7 @@
 #include "base/fs.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -17,21 +18,12 @@
 #include "base/text.hpp"
 
 namespace rangescope::base {
+
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 std::string reason() {
   return std::strerror(errno);
@@ -71,12 +63,11 @@ Result<std::string> read_from(int fd, const std::filesystem::path& path, std::si
   const Descriptor file(fd);
   std::string bytes, buffer(std::min(std::size_t{64 * 1024}, most), '\0');
   bytes.reserve(std::min(expected, std::size_t{64} << 20));
-  const auto read = read_open(fd, path, buffer, [&](std::string_view piece) {
+  TRY(read_open(fd, path, buffer, [&](std::string_view piece) {
     bytes.append(piece);
     buffer.resize(std::min(buffer.size(), most - bytes.size()));
     return !buffer.empty();
-  });
-  if (!read) return fail(Result<void>(read));
+  }));
   return bytes;
 }
 
@@ -90,35 +81,30 @@ tl::unexpected<Error> cannot_write(const std::filesystem::path& path) {
 Result<std::string> read_file(const std::filesystem::path& path) {
   std::error_code error;
   const bool regular = std::filesystem::is_regular_file(path, error);
-  const auto fd = open_for_reading(path, O_NOCTTY | (regular ? O_NONBLOCK : 0));
-  if (!fd) return fail(Result<int>(fd));
-  return read_from(*fd, path, SIZE_MAX);
+  const int fd = TRY(open_for_reading(path, O_NOCTTY | (regular ? O_NONBLOCK : 0)));
+  return read_from(fd, path, SIZE_MAX);
 }
 
 Result<std::string> read_head(const std::filesystem::path& path, std::size_t size) {
   struct stat status {};
-  const auto fd = open_regular(path, status);
-  if (!fd) return fail(Result<int>(fd));
-  return read_from(*fd, path, size);
+  const int fd = TRY(open_regular(path, status));
+  return read_from(fd, path, size);
 }
 
 Result<std::string> read_regular(const std::filesystem::path& path, std::size_t most) {
   struct stat status {};
-  const auto fd = open_regular(path, status);
-  if (!fd) return fail(Result<int>(fd));
+  const int fd = TRY(open_regular(path, status));
   if (static_cast<std::uint64_t>(status.st_size) <= most)
-    return read_from(*fd, path, most, static_cast<std::size_t>(status.st_size));
-  ::close(*fd);
+    return read_from(fd, path, most, static_cast<std::size_t>(status.st_size));
+  ::close(fd);
   return fail(Code::kBadData, "has more than " + std::to_string(most) + " bytes", path.string());
 }
 
 Result<void> read_pieces(const std::filesystem::path& path, const std::function<void(std::string_view)>& piece) {
   struct stat status {};
-  const auto fd = open_regular(path, status);
-  if (!fd) return fail(Result<int>(fd));
-  const Descriptor file(*fd);
+  const Descriptor file(TRY(open_regular(path, status)));
   std::string buffer(1 << 18, '\0');
-  return read_open(*fd, path, buffer, [&](std::string_view read) { return piece(read), true; });
+  return read_open(file.get(), path, buffer, [&](std::string_view read) { return piece(read), true; });
 }
 
 Result<Replacement> Replacement::begin(const std::filesystem::path& path) {
@@ -134,39 +120,24 @@ Result<Replacement> Replacement::begin(const std::filesystem::path& path) {
                 S_ISDIR(status.st_mode) ? "Name a file in it." : "Name a file, or - for standard output.");
   }
   file.path_ = path;
-  file.temporary_ = file.target_.string() + ".XXXXXX";
-  file.fd_ = ::mkostemp(file.temporary_.data(), O_CLOEXEC);
-  if (file.fd_ < 0) return file.temporary_.clear(), cannot_write(path);
+  auto name = std::make_unique<std::string>(file.target_.string() + ".XXXXXX");
+  file.fd_ = Descriptor(::mkostemp(name->data(), O_CLOEXEC));
+  if (file.fd_.get() < 0) return cannot_write(path);
+  file.temporary_.reset(name.release());
   const mode_t mask = ::umask(0);
   ::umask(mask);
   file.mode_ = exists ? status.st_mode & 0777 : 0666 & ~mask;
   return file;
 }
 
-Replacement::Replacement(Replacement&& other) noexcept
-    : path_(std::move(other.path_)),
-      target_(std::move(other.target_)),
-      temporary_(std::exchange(other.temporary_, {})),
-      mode_(other.mode_),
-      fd_(std::exchange(other.fd_, -1)) {}
-
-Replacement& Replacement::operator=(Replacement&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(target_, other.target_);
-  std::swap(temporary_, other.temporary_);
-  std::swap(mode_, other.mode_);
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-Replacement::~Replacement() {
-  if (fd_ >= 0) ::close(fd_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+void Replacement::Remove::operator()(std::string* name) const {
+  ::unlink(name->c_str());
+  delete name;
 }
 
 Result<void> Replacement::write(std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+    const ssize_t n = ::write(fd_.get(), bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return cannot_write(path_);
     bytes.remove_prefix(static_cast<std::size_t>(n));
@@ -175,64 +146,50 @@ Result<void> Replacement::write(std::string_view bytes) {
 }
 
 Result<void> Replacement::commit() {
-  if (::fchmod(fd_, mode_) != 0) return cannot_write(path_);
-  if (::close(std::exchange(fd_, -1)) != 0) return cannot_write(path_);  // a full disk may show only here
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) return cannot_write(path_);
-  temporary_.clear();
+  if (::fchmod(fd_.get(), mode_) != 0) return cannot_write(path_);
+  if (::close(fd_.release()) != 0) return cannot_write(path_);  // a full disk may show only here
+  if (::rename(temporary_->c_str(), target_.c_str()) != 0) return cannot_write(path_);
+  delete temporary_.release();
   return {};
 }
 
 Result<void> write_file(const std::filesystem::path& path, std::string_view bytes) {
-  auto file = Replacement::begin(path);
-  if (!file) return fail(std::move(file));
-  if (auto written = file->write(bytes); !written) return written;
-  return file->commit();
+  auto file = TRY(Replacement::begin(path));
+  TRY(file.write(bytes));
+  return file.commit();
 }
 
 Result<Mapping> Mapping::open(const std::filesystem::path& path) {
   struct stat status {};
-  const auto fd = open_regular(path, status);
-  if (!fd) return fail(Result<int>(fd));
-  const Descriptor file(*fd);
+  const Descriptor file(TRY(open_regular(path, status)));
+  const auto size = static_cast<std::size_t>(status.st_size);
   Mapping mapping;
-  mapping.size_ = static_cast<std::size_t>(status.st_size);
-  if (mapping.size_ == 0) return mapping;
-  mapping.data_ = ::mmap(nullptr, mapping.size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (mapping.data_ == MAP_FAILED) {
-    mapping.data_ = nullptr;
-    mapping.size_ = 0;
-    return fail(Code::kIo, "cannot map the file: " + reason(), path.string());
-  }
+  if (size == 0) return mapping;
+  void* const data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (data == MAP_FAILED) return fail(Code::kIo, "cannot map the file: " + reason(), path.string());
+  mapping.data_ = {static_cast<char*>(data), Unmap{size}};
   return mapping;
 }
 
-Mapping::Mapping(Mapping&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-
-Mapping& Mapping::operator=(Mapping&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  return *this;
+void Mapping::Unmap::operator()(char* data) const {
+  ::munmap(data, size);
 }
 
-Mapping::~Mapping() {
-  if (data_ != nullptr) ::munmap(data_, size_);
+bool runnable(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
 }
 
 std::optional<std::filesystem::path> find_on_path(std::string_view name) {
-  const auto usable = [](const std::filesystem::path& path) {
-    std::error_code error;
-    return std::filesystem::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
-  };
   if (name.empty()) return std::nullopt;
   if (name.find('/') != std::string_view::npos) {
     std::filesystem::path path(name);
-    return usable(path) ? std::optional(path) : std::nullopt;
+    return runnable(path) ? std::optional(path) : std::nullopt;
   }
   const char* list = std::getenv("PATH");
   for (const std::string_view folder : split(list == nullptr ? "/usr/local/bin:/usr/bin:/bin" : list, ':')) {
     std::filesystem::path path = std::filesystem::path(folder.empty() ? "." : folder) / name;
-    if (usable(path)) return path;
+    if (runnable(path)) return path;
   }
   return std::nullopt;
 }
@@ -245,6 +202,14 @@ std::filesystem::path self_path() {
   return started_as == nullptr ? path : std::filesystem::weakly_canonical(started_as, error);
 }
 
+std::filesystem::path state_folder() {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  if (state != nullptr && *state == '/') return std::filesystem::path(state) / "rangescope";
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && *home == '/') return std::filesystem::path(home) / ".local/state/rangescope";
+  return {};
+}
+
 std::string sanitize_component(std::string_view name) {
   constexpr std::size_t kMost = 100;
   std::string out;
@@ -255,11 +220,7 @@ std::string sanitize_component(std::string_view name) {
   }
   if (out.starts_with('.') || out.starts_with('-')) out.front() = '_';  // hidden, or an option to `rm *`
   if (out == name && !out.empty()) return out;
-  constexpr char kDigits[] = "0123456789abcdef";
-  out += '-';
-  const std::uint64_t hash = fnv1a(name);
-  for (int shift = 28; shift >= 0; shift -= 4) out += kDigits[(hash >> shift) & 15];
-  return out;
+  return fmt::format("{}-{:08x}", out, fnv1a(name) & 0xffffffff);
 }
 
 }  // namespace rangescope::base

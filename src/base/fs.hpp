@@ -4,14 +4,33 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.hpp"
 
 namespace rangescope::base {
+
+/// Owns a descriptor; below 0 it is none.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor();
+  [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
 
 /// The whole file, or what a pipe gives until it ends. kNoInput when it is not there, kIo when reading fails.
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path);
@@ -31,22 +50,20 @@ namespace rangescope::base {
 class Replacement {
  public:
   [[nodiscard]] static Result<Replacement> begin(const std::filesystem::path& path);
-  Replacement(Replacement&& other) noexcept;
-  Replacement& operator=(Replacement&& other) noexcept;
-  Replacement(const Replacement&) = delete;
-  Replacement& operator=(const Replacement&) = delete;
-  ~Replacement();
   /// Where it is written: for libraries that open it themselves.
-  [[nodiscard]] const std::string& temporary() const { return temporary_; }
+  [[nodiscard]] const std::string& temporary() const { return *temporary_; }
   [[nodiscard]] Result<void> write(std::string_view bytes);
   [[nodiscard]] Result<void> commit();
 
  private:
+  struct Remove {
+    void operator()(std::string* name) const;
+  };
   Replacement() = default;
   std::filesystem::path path_, target_;  ///< as it was named; where it lies
-  std::string temporary_;
+  std::unique_ptr<std::string, Remove> temporary_;
   unsigned mode_ = 0;
-  int fd_ = -1;
+  Descriptor fd_;
 };
 
 /// The bytes as a Replacement.
@@ -56,25 +73,29 @@ class Replacement {
 class Mapping {
  public:
   [[nodiscard]] static Result<Mapping> open(const std::filesystem::path& path);
-  Mapping(Mapping&& other) noexcept;
-  Mapping& operator=(Mapping&& other) noexcept;
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  ~Mapping();
-  [[nodiscard]] std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(data_), size_}; }
-  [[nodiscard]] std::string_view text() const { return {static_cast<const char*>(data_), size_}; }
+  [[nodiscard]] std::span<const std::byte> bytes() const { return std::as_bytes(std::span(text())); }
+  [[nodiscard]] std::string_view text() const { return {data_.get(), data_.get_deleter().size}; }
 
  private:
+  struct Unmap {
+    std::size_t size;
+    void operator()(char* data) const;
+  };
   Mapping() = default;
-  void* data_ = nullptr;
-  std::size_t size_ = 0;
+  std::unique_ptr<char, Unmap> data_;
 };
 
+/// A file that may be executed.
+[[nodiscard]] bool runnable(const std::filesystem::path& path);
 /// The executable that a shell would run for `name` ("" or absolute when it holds a slash); nothing when there is none.
 [[nodiscard]] std::optional<std::filesystem::path> find_on_path(std::string_view name);
 
 /// The path of the running executable.
 [[nodiscard]] std::filesystem::path self_path();
+
+/// What rangescope remembers for this user between runs: $XDG_STATE_HOME/rangescope, else ~/.local/state/rangescope. It
+/// may not exist yet; "" where neither variable names one.
+[[nodiscard]] std::filesystem::path state_folder();
 
 /// `name` made fit for one path component: letters, digits, '.', '_' and '-' stay, the rest becomes '_', at most 100
 /// bytes; a hash is appended whenever something was changed, so that different names never collide.

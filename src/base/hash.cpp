@@ -1,5 +1,7 @@
 #include "base/hash.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstring>
 #include <utility>
@@ -38,12 +40,7 @@ class Sha256 {
     std::array<char, 8> length{};
     for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(bits >> (56 - 8 * i));
     update({length.data(), length.size()});
-    constexpr char kDigits[] = "0123456789abcdef";
-    std::string hex;
-    for (const std::uint32_t word : state_) {
-      for (int shift = 28; shift >= 0; shift -= 4) hex += kDigits[(word >> shift) & 15];
-    }
-    return hex;
+    return fmt::format("{:08x}", fmt::join(state_, ""));
   }
 
  private:
@@ -63,8 +60,7 @@ std::string sha256(std::string_view bytes) {
 
 Result<std::string> sha256_file(const std::filesystem::path& path) {
   Sha256 hash;
-  if (auto read = read_pieces(path, [&](std::string_view piece) { hash.update(piece); }); !read)
-    return fail(std::move(read));
+  TRY(read_pieces(path, [&](std::string_view piece) { hash.update(piece); }));
   return hash.finish();
 }
 

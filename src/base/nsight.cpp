@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/fs.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::base {
@@ -80,11 +81,6 @@ ToolSearch tool_search() {
     if (equal != std::string_view::npos) search.environment.emplace(text.substr(0, equal), text.substr(equal + 1));
   }
   return search;
-}
-
-bool runnable(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
 }
 
 std::vector<fs::path> find_tools(std::string_view tool, const ToolSearch& search) {

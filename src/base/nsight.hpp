@@ -33,9 +33,6 @@ struct ToolSearch {
 };
 [[nodiscard]] ToolSearch tool_search();
 
-/// A file that may be executed.
-[[nodiscard]] bool runnable(const std::filesystem::path& path);
-
 /// Every place of `tool` ("nsys", "ncu") that holds one, the one to use first: configured path, $RANGESCOPE_NSYS or
 /// $RANGESCOPE_NCU, PATH, /opt/nvidia (newest first), CUDA toolkits (newest first), Debian's /usr/lib.
 [[nodiscard]] std::vector<std::filesystem::path> find_tools(std::string_view tool, const ToolSearch& search);

@@ -14,7 +14,6 @@
 
 #include "base/fs.hpp"
 #include "base/hash.hpp"
-#include "base/state.hpp"
 #include "base/text.hpp"
 
 extern char** environ;

@@ -2,6 +2,8 @@
 
 #include <sqlite3.h>
 
+#include "base/text.hpp"
+
 namespace rangescope::base {
 namespace {
 
@@ -20,18 +22,15 @@ Error error_of(sqlite3* db, const std::string& path, std::string_view sql) {
 constexpr int kMostValue = 1 << 28;
 
 std::string percent_encode(std::string_view path) {
-  constexpr char kDigits[] = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : path) {
-    if (c == '%' || c == '?' || c == '#') {
-      out += '%';
-      out += kDigits[static_cast<unsigned char>(c) >> 4];
-      out += kDigits[static_cast<unsigned char>(c) & 15];
-    } else {
-      out += c;
-    }
-  }
-  return out;
+  return replace_all(replace_all(replace_all(path, "%", "%25"), "?", "%3F"), "#", "%23");
+}
+
+/// The first column of all rows; none of a statement that fails.
+std::vector<std::string> names_of(Result<Statement> query) {
+  std::vector<std::string> names;
+  if (!query) return names;
+  for (auto row = query->step(); row && *row; row = query->step()) names.emplace_back(query->text(0));
+  return names;
 }
 
 }  // namespace
@@ -153,10 +152,8 @@ Result<Database> Database::open_readonly(const std::filesystem::path& path) {
 Result<Database> Database::create(const std::filesystem::path& path) {
   std::error_code error;
   if (std::filesystem::exists(path, error)) std::filesystem::resize_file(path, 0, error);
-  auto database = open(path.string(), path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, Code::kIo);
-  if (!database) return database;
-  if (auto done = database->execute("pragma synchronous=off; pragma journal_mode=off"); !done)
-    return fail(std::move(done));
+  auto database = TRY(open(path.string(), path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, Code::kIo));
+  TRY(database.execute("pragma synchronous=off; pragma journal_mode=off"));
   return database;
 }
 
@@ -199,11 +196,7 @@ Result<void> Database::execute(std::string_view sql) const {
 }
 
 std::vector<std::string> Database::tables() const {
-  std::vector<std::string> names;
-  auto query = prepare("select name from sqlite_master where type = 'table' order by name");
-  if (!query) return names;
-  for (auto row = query->step(); row && *row; row = query->step()) names.emplace_back(query->text(0));
-  return names;
+  return names_of(prepare("select name from sqlite_master where type = 'table' order by name"));
 }
 
 bool Database::has_table(std::string_view table) const {
@@ -211,14 +204,11 @@ bool Database::has_table(std::string_view table) const {
 }
 
 std::vector<std::string> Database::columns(std::string_view table) const {
-  std::vector<std::string> names;
   auto query = prepare(
       "select name from pragma_table_info(?1) where exists (select 1 from sqlite_master where type = 'table' and "
       "name = ?1 collate nocase)");
-  if (!query) return names;
-  query->bind(1, table);
-  for (auto row = query->step(); row && *row; row = query->step()) names.emplace_back(query->text(0));
-  return names;
+  if (query) query->bind(1, table);
+  return names_of(std::move(query));
 }
 
 }  // namespace rangescope::base

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 
 #include "base/text.hpp"
 
@@ -10,23 +11,13 @@ namespace {
 
 constexpr std::size_t kGap = 2;
 
-std::string_view code(Tone tone) {
-  switch (tone) {
-    case Tone::kPlain: return "";
-    case Tone::kBold: return "\x1b[1m";
-    case Tone::kDim: return "\x1b[2m";
-    case Tone::kGood: return "\x1b[32m";
-    case Tone::kWarn: return "\x1b[33m";
-    case Tone::kBad: return "\x1b[31m";
-  }
-  return "";
-}
+constexpr std::string_view kTones[] = {"", "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[31m"};  // by Tone
 
 }  // namespace
 
 std::string toned(std::string text, Tone tone, bool color) {
   if (!color || tone == Tone::kPlain || text.empty()) return text;
-  return std::string(code(tone)) + text + "\x1b[0m";
+  return std::string(kTones[static_cast<std::size_t>(tone)]) + text + "\x1b[0m";
 }
 
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
@@ -69,11 +60,8 @@ std::string Table::render(std::size_t width, bool color, std::vector<std::string
     if (!victim) break;
     shown[*victim] = false;
   }
-  if (dropped != nullptr) {
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      if (!shown[i]) dropped->push_back(columns_[i].title);
-    }
-  }
+  for (std::size_t i = 0; dropped != nullptr && i < columns_.size(); ++i)
+    if (!shown[i]) dropped->push_back(columns_[i].title);
   if (width > 0 && shrinking && needed(false) > width) {
     const std::size_t excess = needed(false) - width;
     widths[*shrinking] =

@@ -1,9 +1,9 @@
 #include "base/text.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
-
-#include "base/json_text.hpp"
 
 namespace rangescope::base {
 
@@ -25,12 +25,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 }
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {
-  std::string out;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (i > 0) out += separator;
-    out += parts[i];
-  }
-  return out;
+  return fmt::format("{}", fmt::join(parts, separator));
 }
 
 std::string lower(std::string_view text) {
@@ -54,6 +49,12 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
 }
 
 namespace {
+
+/// C1 controls: terminals obey them. Direction overrides and isolates: they turn around what stands behind the name.
+bool is_obeyed(char32_t point) {
+  return (point >= 0x7F && point < 0xA0) || (point >= 0x202A && point <= 0x202E) ||
+         (point >= 0x2066 && point <= 0x2069);
+}
 
 template <class T>
 std::optional<T> number(std::string_view text) {
@@ -89,11 +90,8 @@ std::size_t utf8_sequence(std::string_view text, char32_t& point) {
   return valid ? length : 0;
 }
 
-void append_hex(std::string& out, unsigned char byte) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  out += "\\x";
-  out += kDigits[byte >> 4];
-  out += kDigits[byte & 15];
+void append_hex(std::string& out, char byte) {
+  out += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
 }
 
 // Wide and zero-width blocks of Unicode 15 (East Asian Width W and F, combining marks), coarse but locale-free.
@@ -145,16 +143,6 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-namespace {
-
-/// C1 controls: terminals obey them. Direction overrides and isolates: they turn around what stands behind the name.
-bool is_obeyed(char32_t point) {
-  return (point >= 0x7F && point < 0xA0) || (point >= 0x202A && point <= 0x202E) ||
-         (point >= 0x2066 && point <= 0x2069);
-}
-
-}  // namespace
-
 std::string printable_json(std::string_view json) {
   std::string out;
   out.reserve(json.size());
@@ -165,12 +153,7 @@ std::string printable_json(std::string_view json) {
     if (json.empty()) return out;
     char32_t point = 0;
     const std::size_t n = std::max<std::size_t>(utf8_sequence(json, point), 1);
-    if (is_obeyed(point)) {
-      out += "\\u";
-      for (int shift = 12; shift >= 0; shift -= 4) out += "0123456789abcdef"[(point >> shift) & 15];
-    } else {
-      out += json.substr(0, n);
-    }
+    out += is_obeyed(point) ? fmt::format("\\u{:04x}", static_cast<unsigned>(point)) : json.substr(0, n);
     json.remove_prefix(n);
   }
 }
@@ -182,14 +165,14 @@ std::string printable(std::string_view text) {
   while (!text.empty()) {
     std::size_t n = utf8_sequence(text, point);
     if (n == 0) {
-      append_hex(out, static_cast<unsigned char>(text.front()));
+      append_hex(out, text.front());
       n = 1;
     } else if (point == '\n') {
       out += "\\n";
     } else if (point == '\t') {
       out += "\\t";
     } else if (point < 0x20 || is_obeyed(point)) {
-      for (std::size_t i = 0; i < n; ++i) append_hex(out, static_cast<unsigned char>(text[i]));
+      for (const char byte : text.substr(0, n)) append_hex(out, byte);
     } else {
       out += text.substr(0, n);
     }
@@ -233,6 +216,23 @@ std::string elide(std::string_view text, std::size_t width) {
   return out;
 }
 
+std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+  std::vector<std::string> lines;
+  std::string line;
+  for (const std::string_view word : split(text, ' ')) {
+    if (!line.empty() && width > 0 && display_width(line) + 1 + display_width(word) > width) {
+      lines.push_back(line);
+      line.assign(indent, ' ');
+      line += word;
+      continue;
+    }
+    if (!line.empty()) line += ' ';
+    line += word;
+  }
+  lines.push_back(line);
+  return lines;
+}
+
 std::vector<std::string> nearest(std::string_view name, std::span<const std::string> known, std::size_t most) {
   const std::string wanted = lower(name);
   std::vector<std::pair<std::size_t, std::string>> found;
@@ -271,12 +271,9 @@ std::string shell_quote(std::string_view argument) {
 }
 
 std::string shell_quote(std::span<const std::string> argv) {
-  std::string line;
-  for (const std::string& argument : argv) {
-    if (!line.empty()) line += ' ';
-    line += shell_quote(argument);
-  }
-  return line;
+  std::vector<std::string> words;
+  for (const std::string& argument : argv) words.push_back(shell_quote(argument));
+  return join(words, " ");
 }
 
 }  // namespace rangescope::base

@@ -28,6 +28,8 @@ namespace rangescope::base {
 /// `text` with every byte that is not valid UTF-8 shown as \xNN, and control characters as \n, \t or \xNN.
 /// Valid text without control characters comes back unchanged.
 [[nodiscard]] std::string printable(std::string_view text);
+/// A JSON text of valid UTF-8 with what terminals obey (DEL, C1 controls, direction overrides) written as \uNNNN.
+[[nodiscard]] std::string printable_json(std::string_view json);
 [[nodiscard]] bool is_utf8(std::string_view text);
 
 /// Columns that a terminal needs for valid UTF-8 `text` (wide CJK characters count two, combining marks none).
@@ -35,6 +37,10 @@ namespace rangescope::base {
 
 /// `text` cut to at most `width` columns, the cut shown as one ellipsis character in the middle.
 [[nodiscard]] std::string elide(std::string_view text, std::size_t width);
+
+/// Lines of at most `width` columns (0: one line), broken at spaces; from the second one on they begin with `indent`
+/// spaces.
+[[nodiscard]] std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent);
 
 /// Names of `known` nearest to `name` by Damerau-Levenshtein distance (optimal string alignment, O(|a||b|) each), best
 /// first, only those near enough to be a likely slip (at most a third of the letters), case ignored.

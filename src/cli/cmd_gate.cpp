@@ -16,7 +16,7 @@
 #include "cli/subcommand.hpp"
 #include "config/schema.hpp"
 #include "profile/sides.hpp"
-#include "report/compare/gate.hpp"
+#include "report/compare/formats.hpp"
 #include "report/sink.hpp"
 #include "runs/baselines.hpp"
 
@@ -119,23 +119,18 @@ class Gate final : public Subcommand {
   }
 
   [[nodiscard]] base::Result<void> write(const model::Gate& gate) const {
-    auto written =
-        write_to(choice_, STDOUT_FILENO, [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
-          json_ == "-" ? report::write_gate_json(gate, sink) : report::write_gate_table(gate, style, sink);
-          return {};
-        });
-    if (!written) return written;
-    struct File {
-      const std::string* path;
-      void (*form)(const model::Gate&, report::Sink&);
-    };
+    TRY(write_to(choice_, STDOUT_FILENO, [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
+      (json_ == "-" ? report::write_gate_json : report::write_gate_table)(gate, style, sink);
+      return {};
+    }));
+    using File = std::pair<const std::string*, report::WriteGate*>;
     for (const auto& [path, form] : {File{&json_, report::write_gate_json}, File{&junit_, report::write_gate_junit},
                                      File{&markdown_, report::write_gate_markdown}}) {
       if (path->empty() || *path == "-") continue;
       TRY(check_output(*path));
       report::FileSink sink(*path);
-      form(gate, sink);
-      if (written = sink.finish(); !written) return written;
+      form(gate, {}, sink);
+      TRY(sink.finish());
     }
     return {};
   }

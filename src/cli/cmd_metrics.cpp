@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/fs.hpp"
-#include "base/json_text.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"

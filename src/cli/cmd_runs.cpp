@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 
-#include "base/json_text.hpp"
 #include "base/log.hpp"
 #include "base/table.hpp"
 #include "base/text.hpp"
@@ -23,7 +22,6 @@
 #include "profile/import.hpp"
 #include "profile/sides.hpp"
 #include "report/document/document.hpp"
-#include "report/document/markup_text.hpp"
 #include "report/document/view.hpp"
 #include "report/sink.hpp"
 #include "runs/job/folder.hpp"

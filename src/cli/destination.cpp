@@ -4,15 +4,18 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
+#include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/progress.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
+#include "profile/captures.hpp"
 #include "profile/engine.hpp"
 #include "report/document/csv_text.hpp"
 #include "report/document/findings.hpp"
@@ -46,7 +49,43 @@ bool wants_color(int fd, const std::string& choice) {
   return is_terminal(fd) && (no_color == nullptr || *no_color == '\0') && !dumb;
 }
 
+/// Does another word of the command line, the program's among them, name this file? What stands behind an option for
+/// outputs is the output itself.
+bool is_input(const std::filesystem::path& to) {
+  static constexpr std::string_view kOutputs[] = {"-o", "--output", "--to", "--json", "--junit", "--markdown"};
+  const auto& words = arguments();
+  std::error_code error;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto names_output = [&](std::string_view word) {
+      return std::find(std::begin(kOutputs), std::end(kOutputs), word) != std::end(kOutputs);
+    };
+    if (i > 0 && names_output(words[i - 1])) continue;
+    const auto equals = words[i].find('=');
+    if (equals != std::string::npos && names_output(words[i].substr(0, equals))) continue;
+    if (words[i].starts_with("-o")) continue;
+    for (const std::string& word : {words[i], equals == std::string::npos ? words[i] : words[i].substr(equals + 1)})
+      if (!word.empty() && std::filesystem::equivalent(word, to, error)) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+// base::Replacement refuses what is no plain file; here stands what a plain file may not be.
+base::Result<void> check_output(const std::filesystem::path& to) {
+  std::error_code error;
+  const auto status = std::filesystem::symlink_status(to, error);
+  if (!std::filesystem::exists(status)) return {};
+  if (!std::filesystem::is_regular_file(status)) {
+    auto refused = base::Replacement::begin(to);  // says what it is
+    return refused ? base::Result<void>() : base::fail(std::move(refused));
+  }
+  if (is_input(to)) return base::fail(base::Code::kUsage, "the output is an input", to.string(), "Name another file.");
+  if (const std::string what = profile::kept_file(to); !what.empty())
+    return base::fail(base::Code::kUsage, "it is " + what + ", which is not overwritten", to.string(),
+                      "Name another file, or remove this one first.");
+  return {};
+}
 
 report::Style style_on(int fd, const ReportChoice& choice) {
   report::Style style = choice.style;

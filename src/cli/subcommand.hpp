@@ -39,22 +39,10 @@ class Subcommand {
 
 // The makers of all subcommands; each stands in its cmd_*.cpp.
 
-[[nodiscard]] std::unique_ptr<Subcommand> make_profile();
-[[nodiscard]] std::unique_ptr<Subcommand> make_attach();
-[[nodiscard]] std::unique_ptr<Subcommand> make_ctl();
-[[nodiscard]] std::unique_ptr<Subcommand> make_report();
+using MakeSubcommand = std::unique_ptr<Subcommand>();
+MakeSubcommand make_profile, make_attach, make_ctl, make_report, make_compare, make_gate, make_query, make_export,
+    make_runs, make_config, make_ncu, make_metrics, make_doctor, make_mcp, make_help;
 /// One whose digests are merged so (rangescope-mpi).
 [[nodiscard]] std::unique_ptr<Subcommand> make_report(profile::MergeRuns merge);
-[[nodiscard]] std::unique_ptr<Subcommand> make_compare();
-[[nodiscard]] std::unique_ptr<Subcommand> make_gate();
-[[nodiscard]] std::unique_ptr<Subcommand> make_query();
-[[nodiscard]] std::unique_ptr<Subcommand> make_export();
-[[nodiscard]] std::unique_ptr<Subcommand> make_runs();
-[[nodiscard]] std::unique_ptr<Subcommand> make_config();
-[[nodiscard]] std::unique_ptr<Subcommand> make_ncu();
-[[nodiscard]] std::unique_ptr<Subcommand> make_metrics();
-[[nodiscard]] std::unique_ptr<Subcommand> make_doctor();
-[[nodiscard]] std::unique_ptr<Subcommand> make_mcp();
-[[nodiscard]] std::unique_ptr<Subcommand> make_help();
 
 }  // namespace rangescope::cli

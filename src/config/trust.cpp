@@ -8,7 +8,6 @@
 
 #include "base/fs.hpp"
 #include "base/hash.hpp"
-#include "base/state.hpp"
 #include "base/text.hpp"
 #include "config/schema.hpp"
 

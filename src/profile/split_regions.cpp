@@ -10,8 +10,8 @@
 #include "model/measure.hpp"
 #include "ncu_pages/pages.hpp"
 #include "report/document/csv_text.hpp"
+#include "report/document/document.hpp"
 #include "report/document/json_writer.hpp"
-#include "report/document/markup_text.hpp"
 #include "report/sink.hpp"
 
 namespace rangescope::profile {

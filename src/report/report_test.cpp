@@ -12,7 +12,6 @@
 #include "report/document/findings.hpp"
 #include "report/document/json_writer.hpp"
 #include "report/document/report_document.hpp"
-#include "report/document/verdict_text.hpp"
 #include "report/document/view.hpp"
 #include "report/exporter.hpp"
 #include "report/sample_report_test.hpp"

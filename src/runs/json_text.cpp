@@ -6,7 +6,6 @@
 
 #include "base/fs.hpp"
 #include "base/held_folder.hpp"
-#include "base/json_text.hpp"
 
 namespace rangescope::runs {
 

@@ -43,23 +43,6 @@ std::vector<const HelpOption*> lines_of(const HelpCommand& command) {
   return lines;
 }
 
-std::string wrapped(std::string_view text, std::size_t indent) {
-  std::string out;
-  std::size_t column = indent;
-  for (const std::string_view word : base::split(text, ' ')) {
-    if (column > indent && column + 1 + word.size() > kHelpWidth) {
-      out += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-  }
-  return out;
-}
-
 std::string options_text(const HelpCommand& command, bool all) {
   std::string out, group;
   for (const HelpOption* line : lines_of(command)) {
@@ -74,11 +57,9 @@ std::string options_text(const HelpCommand& command, bool all) {
       out += "\n" + group + ":\n";
     }
     std::string left = "  " + names_of(*line);
-    if (left.size() + 2 > kHelpLeft)
-      left += "\n" + std::string(kHelpLeft, ' ');
-    else
-      left.append(kHelpLeft - left.size(), ' ');
-    out += left + wrapped(line->text, kHelpLeft) + "\n";
+    const std::string below = "\n" + std::string(kHelpLeft, ' ');
+    left += left.size() + 2 > kHelpLeft ? below : std::string(kHelpLeft - left.size(), ' ');
+    out += left + base::join(base::wrapped(line->text, kHelpWidth - kHelpLeft, 0), below) + "\n";
   }
   return out;
 }

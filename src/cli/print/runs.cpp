@@ -5,7 +5,6 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "base/json_text.hpp"
 #include "base/process.hpp"
 #include "base/table.hpp"
 #include "base/text.hpp"

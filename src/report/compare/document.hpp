@@ -2,10 +2,25 @@
 // first.
 #pragma once
 
+#include <string>
+
 #include "model/gate.hpp"
 #include "report/document/document.hpp"
 
 namespace rangescope::report {
+
+/// "A", "B", ... of a side.
+[[nodiscard]] std::string side_letter(std::size_t side);
+/// Path of the region, printable; with what it was called before where --rename joined two.
+[[nodiscard]] std::string region_label(const model::ComparedRegion& region);
+/// The region whose functions are shown: the one that `cpu` names by path or last name, of several the one that changed
+/// most; without a name the first where a function stands out. Null where there is none.
+[[nodiscard]] const model::ComparedRegion* functions_shown(const model::Comparison& comparison, const std::string& cpu);
+/// The region whose chains are shown, by the same rules; without a name and a function that stands out, the
+/// outermost with the most samples of its own.
+[[nodiscard]] const model::ComparedRegion* chains_shown(const model::Comparison& comparison, const std::string& cpu);
+/// Is it the region, or below it?
+[[nodiscard]] bool is_within(const model::ComparedRegion& region, const model::ComparedRegion& whole);
 
 [[nodiscard]] Document comparison_document(const model::Comparison& comparison, const Style& style);
 [[nodiscard]] Document gate_document(const model::Gate& gate);

@@ -6,16 +6,24 @@
 #include "base/text.hpp"
 #include "model/measure.hpp"
 #include "report/compare/document.hpp"
-#include "report/compare/view.hpp"
 
 namespace rangescope::report {
+namespace {
+
+void write_table(const model::Comparison& comparison, const Style& style, Sink& sink) {
+  render_terminal(comparison_document(comparison, style), style, sink);
+}
+
+void write_markdown(const model::Comparison& comparison, const Style& style, Sink& sink) {
+  render_markdown(comparison_document(comparison, style), sink);
+}
+
+}  // namespace
 
 std::span<const ComparisonFormat> comparison_formats() {
-  static constexpr std::array kFormats = {
-      ComparisonFormat{"table", write_comparison_table}, ComparisonFormat{"json", write_comparison_json},
-      ComparisonFormat{"csv", write_comparison_csv},     ComparisonFormat{"md", write_comparison_markdown},
-      ComparisonFormat{"html", write_comparison_html},   ComparisonFormat{"collapsed", write_comparison_collapsed},
-  };
+  static constexpr ComparisonFormat kFormats[] = {
+      {"table", write_table}, {"json", write_comparison_json}, {"csv", write_comparison_csv},
+      {"md", write_markdown}, {"html", write_comparison_html}, {"collapsed", write_comparison_collapsed}};
   return kFormats;
 }
 
@@ -29,14 +37,6 @@ base::Result<const ComparisonFormat*> find_comparison_format(std::string_view na
   if (hint.empty()) hint = "Write one of " + base::join(known, ", ");
   return base::fail(base::Code::kUsage, "there is no comparison format '" + base::printable(name) + "'", "--format",
                     std::move(hint));
-}
-
-void write_comparison_table(const model::Comparison& comparison, const Style& style, Sink& sink) {
-  render_terminal(comparison_document(comparison, style), style, sink);
-}
-
-void write_comparison_markdown(const model::Comparison& comparison, const Style& style, Sink& sink) {
-  render_markdown(comparison_document(comparison, style), sink);
 }
 
 base::Result<void> check_sampled(const model::Comparison& comparison, std::string_view format, const Style& style) {

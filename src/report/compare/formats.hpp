@@ -1,20 +1,23 @@
-// Formats of a comparison: table, json, csv, md, html, collapsed. They format; they never compute.
+// Formats of a comparison: table, json, csv, md, html, collapsed; and of the gate's answer. They format; they never
+// compute.
 #pragma once
 
 #include <span>
 #include <string_view>
 
 #include "base/result.hpp"
-#include "model/comparison.hpp"
+#include "model/gate.hpp"
 #include "report/exporter.hpp"
 
 namespace rangescope::report {
 
 class JsonWriter;
 
+using WriteComparison = void(const model::Comparison& comparison, const Style& style, Sink& sink);
+
 struct ComparisonFormat {
   std::string_view name;  ///< the -f argument
-  void (*write)(const model::Comparison&, const Style&, Sink&);
+  WriteComparison* write;
 };
 
 [[nodiscard]] std::span<const ComparisonFormat> comparison_formats();
@@ -25,14 +28,15 @@ struct ComparisonFormat {
 [[nodiscard]] base::Result<void> check_sampled(const model::Comparison& comparison, std::string_view format,
                                                const Style& style);
 
-void write_comparison_table(const model::Comparison& comparison, const Style& style, Sink& sink);
-void write_comparison_json(const model::Comparison& comparison, const Style& style, Sink& sink);
-/// The same object within another document.
-void write_comparison_object(const model::Comparison& comparison, JsonWriter& json);
-void write_comparison_csv(const model::Comparison& comparison, const Style& style, Sink& sink);
-void write_comparison_markdown(const model::Comparison& comparison, const Style& style, Sink& sink);
+WriteComparison write_comparison_json, write_comparison_csv, write_comparison_html;
 /// Call chains as difffolded.pl prints them: `range;function;function SAMPLES SAMPLES`, a number each side.
-void write_comparison_collapsed(const model::Comparison& comparison, const Style& style, Sink& sink);
-void write_comparison_html(const model::Comparison& comparison, const Style& style, Sink& sink);
+WriteComparison write_comparison_collapsed;
+/// What the JSON is, within another document.
+void write_comparison_object(const model::Comparison& comparison, JsonWriter& json);
+
+// The gate's answer: lines for people, JSON, JUnit XML for build servers, Markdown for a pull request.
+
+using WriteGate = void(const model::Gate& gate, const Style& style, Sink& sink);
+WriteGate write_gate_table, write_gate_json, write_gate_junit, write_gate_markdown;
 
 }  // namespace rangescope::report

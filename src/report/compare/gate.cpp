@@ -1,14 +1,11 @@
-#include "report/compare/gate.hpp"
-
 #include <fmt/format.h>
 #include <algorithm>
 
 #include "model/measure.hpp"
 #include "report/compare/document.hpp"
 #include "report/compare/formats.hpp"
-#include "report/compare/view.hpp"
+#include "report/document/document.hpp"
 #include "report/document/json_writer.hpp"
-#include "report/document/markup_text.hpp"
 #include "report/document/view.hpp"
 
 namespace rangescope::report {
@@ -31,11 +28,11 @@ void write_gate_table(const model::Gate& gate, const Style& style, Sink& sink) {
   render_terminal(gate_document(gate), style, sink);
 }
 
-void write_gate_markdown(const model::Gate& gate, Sink& sink) {
+void write_gate_markdown(const model::Gate& gate, const Style&, Sink& sink) {
   render_markdown(gate_document(gate), sink);
 }
 
-void write_gate_json(const model::Gate& gate, Sink& sink) {
+void write_gate_json(const model::Gate& gate, const Style&, Sink& sink) {
   JsonWriter json(sink);
   json.open_object();
   json.fields("schema", "rangescope.gate/1", "verdict", model::gate_verdict_name(gate.verdict), "text",
@@ -55,7 +52,7 @@ void write_gate_json(const model::Gate& gate, Sink& sink) {
 }
 
 // The dialect that Jenkins, GitLab and GitHub actions read: one suite, one case a check, undecided ones skipped.
-void write_gate_junit(const model::Gate& gate, Sink& sink) {
+void write_gate_junit(const model::Gate& gate, const Style&, Sink& sink) {
   const auto count = [&](GateVerdict verdict) {
     return std::ranges::count(gate.checks, verdict, [](const GateCheck& check) { return check.verdict; });
   };

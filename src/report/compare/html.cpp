@@ -9,7 +9,6 @@
 #include "model/comparison.hpp"
 #include "report/compare/document.hpp"
 #include "report/compare/formats.hpp"
-#include "report/compare/view.hpp"
 #include "report/document/flame.hpp"
 #include "report/document/json_writer.hpp"
 #include "report/document/web_pages.hpp"
@@ -113,10 +112,9 @@ void write_flame(const model::Comparison& comparison, const model::ComparedRegio
   json.close();
   json.open_line_array("nodes");
   for (std::size_t n = 0; n < nodes.size(); ++n) {
-    json.number(nodes[n].parent == kNone ? std::int64_t{0} : static_cast<std::int64_t>(n - nodes[n].parent));
-    json.number(std::int64_t{nodes[n].name});
-    json.number(nodes[n].own[0]);
-    json.number(nodes[n].own[1]);
+    json.value(nodes[n].parent == kNone ? 0 : n - nodes[n].parent);
+    json.value(nodes[n].name);
+    for (const std::int64_t own : nodes[n].own) json.value(own);
   }
   json.close();
   json.close();

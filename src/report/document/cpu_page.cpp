@@ -41,11 +41,7 @@ const model::Region* cpu_region(const model::Report& report, const std::string& 
 }
 
 Grid function_grid(const char* title, const std::vector<model::CpuFunction>& list, double wall, std::size_t most) {
-  Grid grid({{title, false, true, 0},
-             {"self", true, false, 0},
-             {"self %", true, false, 1},
-             {"total", true, false, 0},
-             {"total %", true, false, 1}});
+  Grid grid({{title, false, true}, {"self"}, {"self %", true, false, 1}, {"total"}, {"total %", true, false, 1}});
   grid.least = 40;
   const auto share = [&](double ns) { return wall > 0 ? format_share(ns / wall) : "-"; };
   for (const model::CpuFunction& each : std::span(list).first(std::min(list.size(), most))) {
@@ -64,8 +60,8 @@ Grid function_grid(const char* title, const std::vector<model::CpuFunction>& lis
 
 /// Metrics of counted events, and where they are sampled the interval that holds them.
 Grid counter_grid(const model::Report& report, const model::Region& region) {
-  Grid grid({{"events of the CPU, per instance", false, true, 0},
-             {"value", true, false, 0},
+  Grid grid({{"events of the CPU, per instance", false, true},
+             {"value"},
              {"from", true, false, 1},
              {"to", true, false, 1},
              {"records", true, false, 2}});
@@ -130,7 +126,7 @@ Section process_section(const model::Report& report, const Style& style) {
     ++rows[at->second].count;
     rows[at->second].wall_ns += process->end_ns - process->start_ns;
   }
-  Grid grid({{"process", false, true, 0}, {"count", true, false, 0}, {"from start to exit", true, false, 0}});
+  Grid grid({{"process", false, true}, {"count"}, {"from start to exit"}});
   grid.least = 40;
   constexpr std::size_t kMost = 20;
   const std::size_t most = style.all ? rows.size() : kMost;
@@ -199,8 +195,8 @@ base::Result<Document> cpu_page(const model::Report& report, const Style& style)
                                 base::counted(static_cast<std::uint64_t>(cpu.samples), "sample"),
                                 outside || whole ? "their" : "its threads'")});
   const bool gpu = !std::isnan(cpu.python.gpu_idle_ns);
-  Grid grid({{"wall time", false, true, 0}, {"time", true, false, 0}, {"share", true, false, 0}});
-  if (gpu) grid.columns.insert(grid.columns.end(), {{"GPU busy", true, false, 0}, {"GPU idle", true, false, 0}});
+  Grid grid({{"wall time", false, true}, {"time"}, {"share"}});
+  if (gpu) grid.columns.insert(grid.columns.end(), {{"GPU busy"}, {"GPU idle"}});
   const auto add = [&](const std::string& title, std::size_t depth, const model::CpuPart& part) {
     grid.add(
         {{title, base::Tone::kPlain, depth}, {format_ns(part.ns)}, {wall > 0 ? format_share(part.ns / wall) : "-"}});

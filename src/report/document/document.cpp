@@ -6,11 +6,47 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "report/document/markup_text.hpp"
 #include "report/sink.hpp"
 
 namespace rangescope::report {
+
+std::string markup_escaped(std::string_view text) {
+  // U+FFFE and U+FFFF are UTF-8, but no characters of XML.
+  constexpr std::pair<std::string_view, std::string_view> kEscapes[] = {{"\xEF\xBF\xBE", "\\xef\\xbf\\xbe"},
+                                                                        {"\xEF\xBF\xBF", "\\xef\\xbf\\xbf"},
+                                                                        {"&", "&amp;"},
+                                                                        {"<", "&lt;"},
+                                                                        {">", "&gt;"},
+                                                                        {"\"", "&quot;"},
+                                                                        {"'", "&#39;"}};
+  std::string out = base::printable(text);
+  for (const auto& [from, to] : kEscapes) out = base::replace_all(out, from, to);
+  return out;
+}
+
+std::string md_escaped(std::string_view text) {
+  std::string out;
+  for (const char c : base::printable(text)) {
+    if (std::string_view("\\|`*_[]<>#").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 namespace {
+
+/// `text` as inline code; the fence is longer than any run of backticks in it.
+std::string md_code(std::string_view text) {
+  const std::string shown = base::printable(text);
+  std::size_t longest = 0, run = 0;
+  for (const char c : shown) {
+    run = c == '`' ? run + 1 : 0;
+    longest = std::max(longest, run);
+  }
+  const std::string fence(longest + 1, '`');
+  const std::string pad = longest > 0 ? " " : "";
+  return fence + pad + shown + pad + fence;
+}
 
 constexpr std::size_t kDeepest = 24;  // levels that a terminal indents; deeper ones show their level as a number
 
@@ -23,24 +59,6 @@ std::vector<const Section*> filled(const Document& document, bool terminal = fal
   for (const Section& section : document.sections)
     if (std::any_of(section.blocks.begin(), section.blocks.end(), shown)) list.push_back(&section);
   return list;
-}
-
-/// Lines of at most `width` columns, broken at spaces; from the second one on they begin with `indent` spaces.
-std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent) {
-  std::vector<std::string> lines;
-  std::string line;
-  for (const std::string_view word : base::split(text, ' ')) {
-    if (!line.empty() && width > 0 && base::display_width(line) + 1 + base::display_width(word) > width) {
-      lines.push_back(line);
-      line.assign(indent, ' ');
-      line += word;
-      continue;
-    }
-    if (!line.empty()) line += ' ';
-    line += word;
-  }
-  lines.push_back(line);
-  return lines;
 }
 
 class Terminal {
@@ -68,11 +86,12 @@ class Terminal {
     if (!line.code.empty()) text += (text.empty() || text.ends_with(' ') ? "" : " ") + base::printable(line.code);
     if (line.shape == Line::kNumbered) {
       const std::string number = std::to_string(++number_) + ". ";
-      for (std::string& one : wrapped(number + text, style_.width, number.size())) toned(std::move(one), line.tone);
+      for (std::string& one : base::wrapped(number + text, style_.width, number.size()))
+        toned(std::move(one), line.tone);
     } else if (line.shape == Line::kBelow) {
       const std::size_t indent = number_ > 0 ? 3 : 2;
       const std::size_t width = line.code.empty() && style_.width > indent ? style_.width - indent : 0;
-      for (std::string& one : wrapped(text, number_ > 0 ? width : 0, indent))
+      for (std::string& one : base::wrapped(text, number_ > 0 ? width : 0, indent))
         toned(std::string(indent, ' ') + one, line.tone);
     } else {
       toned(std::move(text), line.tone);
@@ -132,14 +151,9 @@ std::string md_grid(const Grid& grid) {
   return text + (grid.more.empty() ? "" : "\n" + md_escaped(grid.more) + "\n");
 }
 
+constexpr std::string_view kHtmlClasses[] = {"", "", "dim", "less", "heavy", "more"};  // by base::Tone
 std::string_view html_class(base::Tone tone) {
-  switch (tone) {
-    case base::Tone::kBad: return "more";
-    case base::Tone::kGood: return "less";
-    case base::Tone::kWarn: return "heavy";
-    case base::Tone::kDim: return "dim";
-    default: return "";
-  }
+  return kHtmlClasses[static_cast<std::size_t>(tone)];
 }
 
 void html_grid(const Grid& grid, Sink& sink) {

@@ -73,6 +73,12 @@ struct Document {
   }
 };
 
+/// Fit for an element or an attribute in double quotes of HTML or XML: & < > " ' as entities, control characters and
+/// what is not UTF-8 made printable first (XML 1.0 has no way to write them).
+[[nodiscard]] std::string markup_escaped(std::string_view text);
+/// For a table cell or paragraph of Markdown: what it or HTML would take for its own is escaped.
+[[nodiscard]] std::string md_escaped(std::string_view text);
+
 void render_terminal(const Document& document, const Style& style, Sink& sink);
 [[nodiscard]] std::string terminal_text(const Document& document, const Style& style);
 void render_markdown(const Document& document, Sink& sink);

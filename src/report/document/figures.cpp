@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/measure.hpp"
-#include "report/document/markup_text.hpp"
+#include "report/document/document.hpp"
 
 namespace rangescope::report {
 namespace {

@@ -2,25 +2,35 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "model/advice.hpp"
 #include "model/loss.hpp"
 
 namespace rangescope::report {
 namespace {
 
-base::Tone tone_of(model::Grade verdict) {
-  switch (verdict) {
-    case model::Grade::kOk: return base::Tone::kGood;
-    case model::Grade::kWarn: return base::Tone::kWarn;
-    case model::Grade::kFail: return base::Tone::kBad;
-    case model::Grade::kSkip: return base::Tone::kDim;
-  }
-  return base::Tone::kPlain;
-}
+/// By model::Grade.
+constexpr base::Tone kTones[] = {base::Tone::kGood, base::Tone::kWarn, base::Tone::kBad, base::Tone::kDim};
+
+/// By model::LossArea.
+constexpr std::string_view kChapters[] = {"The program's ranges",
+                                          "Captures",
+                                          "GPU activity",
+                                          "CPU samples",
+                                          "Counters",
+                                          "Files",
+                                          "Files of Nsight Systems",
+                                          "Results of Nsight Compute",
+                                          "Analysis",
+                                          "Stages of a run"};
 
 }  // namespace
 
 void add_finding(Section& section, const model::Finding& finding) {
-  section.add({finding.id + ": " + finding.found, Line::kItem, tone_of(finding.verdict),
+  section.add({finding.id + ": " + finding.found, Line::kItem, kTones[static_cast<std::size_t>(finding.verdict)],
                std::string(model::verdict_name(finding.verdict))});
   if (!finding.why.empty()) section.add({.text = finding.why, .shape = Line::kBelow, .name = "why"});
   if (!finding.hint.empty()) section.add({.text = finding.hint, .shape = Line::kBelow, .name = "hint"});
@@ -41,22 +51,6 @@ void write_findings(JsonWriter& json, std::span<const model::Finding> findings) 
   });
 }
 
-namespace {
-
-/// By model::LossArea.
-constexpr std::string_view kChapters[] = {"The program's ranges",
-                                          "Captures",
-                                          "GPU activity",
-                                          "CPU samples",
-                                          "Counters",
-                                          "Files",
-                                          "Files of Nsight Systems",
-                                          "Results of Nsight Compute",
-                                          "Analysis",
-                                          "Stages of a run"};
-
-}  // namespace
-
 std::string loss_page() {
   std::string page =
       "# Losses\n\nA loss says what is missing from a report although the run went on. `info` changes no number of the "
@@ -72,6 +66,41 @@ std::string loss_page() {
     before = &entry;
   }
   return page;
+}
+
+std::string saving_text(const model::Report& report, const model::Verdict& verdict) {
+  if (!verdict.saves_ns) return {};
+  std::string text = "saves up to " + base::format_ns(*verdict.saves_ns);
+  if (!verdict.saves_share) return text;
+  const bool timeline = report.outside.has_value() && report.run.duration_ns > 0;
+  return text + ", " + base::format_share(*verdict.saves_share) + (timeline ? " of the run" : " of the GPU's time");
+}
+
+std::string verdict_text(const model::Report& report, const model::Verdict& verdict, std::size_t name_width) {
+  std::string text = base::elide(base::printable(verdict.path), name_width);
+  if (text.empty() && verdict.region) text = "\"\"";  // a range without a name, as tables show it
+  text += (text.empty() ? "" : ": ") + base::printable(verdict.text);
+  if (const std::string saving = saving_text(report, verdict); !saving.empty()) text += " (" + saving + ")";
+  return text;
+}
+
+Section verdict_section(const model::Report& report, const Style& style) {
+  constexpr std::size_t kBesideName = 15, kShortest = 16, kLongest = 120;
+  const std::size_t width = style.width < kBesideName ? kLongest : style.width - kBesideName;
+  Section section{"Verdict", true};
+  for (const model::Verdict& verdict : report.verdict) {
+    const base::Tone tone = verdict.severity == model::Weight::kError     ? base::Tone::kBad
+                            : verdict.severity == model::Weight::kWarning ? base::Tone::kBold
+                                                                          : base::Tone::kPlain;
+    section.add({verdict_text(report, verdict, std::clamp(width, kShortest, kLongest)), Line::kNumbered, tone,
+                 std::string(model::weight_name(verdict.severity))});
+    const bool first = &verdict == &report.verdict.front();
+    if (const std::string advice = model::advice_for(verdict); !advice.empty())
+      section.add({.text = advice, .shape = Line::kBelow, .name = "try"});
+    if (!verdict.next.empty())
+      section.add({"", Line::kBelow, base::Tone::kDim, "next", verdict.next, !first && !style.explain});
+  }
+  return section;
 }
 
 }  // namespace rangescope::report

@@ -1,10 +1,11 @@
 #include "report/document/json_writer.hpp"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cmath>
 #include <utility>
 
-#include "base/json_text.hpp"
 #include "base/text.hpp"
 #include "report/document/view.hpp"
 
@@ -70,14 +71,10 @@ void JsonWriter::quoted(std::string_view value) {
       case '\t': out += "\\t"; break;
       case '\r': out += "\\r"; break;
       default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          constexpr char kDigits[] = "0123456789abcdef";
-          out += "\\u00";
-          out += kDigits[(c >> 4) & 15];
-          out += kDigits[c & 15];
-        } else {
+        if (static_cast<unsigned char>(c) < 0x20)
+          out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+        else
           out += c;
-        }
     }
   }
   put(base::printable_json(out) + "\"");

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "model/report.hpp"
@@ -46,7 +47,8 @@ class JsonWriter {
     } else if constexpr (std::is_floating_point_v<T>) {
       number(static_cast<double>(of));
     } else if constexpr (std::is_integral_v<T>) {
-      number(static_cast<std::int64_t>(of));
+      // Beyond 2^63 a reader has doubles anyway.
+      std::in_range<std::int64_t>(of) ? number(static_cast<std::int64_t>(of)) : number(static_cast<double>(of));
     } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
       text(of);
     } else if constexpr (requires { of.has_value(); }) {
@@ -72,6 +74,13 @@ class JsonWriter {
   void line_object(std::string_view name, const Fields&... of) {
     open_line_object(name);
     fields(of...);
+    close();
+  }
+  /// An array on one line, of values of any kinds.
+  template <class... Values>
+  void line_array(const Values&... of) {
+    open_line_array();
+    (value(of), ...);
     close();
   }
   void null_field(std::string_view name) { key(name), null(); }

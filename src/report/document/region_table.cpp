@@ -148,7 +148,7 @@ std::string metric_cell(const std::map<std::string, model::Metric>& metrics, con
 /// Metrics as rows, beside each other those of a few regions or kernels.
 Grid turned(const Report& report, const std::vector<std::string>& heads,
             const std::vector<const std::map<std::string, model::Metric>*>& metrics) {
-  Grid grid({{"metric", false, true, 0}});
+  Grid grid({{"metric", false, true}});
   const std::size_t shown = std::min(heads.size(), kMostTurned);
   for (std::size_t i = 0; i < shown; ++i)
     grid.columns.push_back({base::elide(heads[i], kMostLabel), true, false, static_cast<int>(shown - i)});
@@ -233,7 +233,7 @@ base::Result<std::vector<ColumnView>> add_table(const Report& report, const Styl
     metrics = turn(report, table);
     drop_empty(table);
   }
-  table.grid.columns = {{"range", false, true, 0}};
+  table.grid.columns = {{"range", false, true}};
   for (const ColumnView& column : table.columns)
     table.grid.columns.push_back({column.title, true, false, column.importance});
   if (scope.hidden > 0)
@@ -317,12 +317,8 @@ KernelGrids kernel_grids(const Report& report, std::size_t most) {
   const bool bounds = any([](const auto& each) { return each.bound && each.bound->kind != "unknown"; });
   KernelGrids out;
   Grid& grid = out.kernels;
-  grid = Grid({{"kernel", false, true, 0},
-               {"calls", true, false, 0},
-               {"total", true, false, 0},
-               {"median", true, false, 1},
-               {"max", true, false, 1},
-               {"share", true, false, 0}});
+  grid = Grid(
+      {{"kernel", false, true}, {"calls"}, {"total"}, {"median", true, false, 1}, {"max", true, false, 1}, {"share"}});
   grid.least = 30;
   if (report.kernels.size() > shown)
     grid.more = base::counted(report.kernels.size() - shown, "more kernel") + ": --top-kernels 50";
@@ -468,9 +464,8 @@ std::vector<Section> communication_sections(const Report& report, std::size_t mo
 
 Grid operator_grid(const Report& report, std::size_t most) {
   const bool gpu = !report.operators.empty() && !std::isnan(report.operators.front().gpu_ns);
-  Grid grid(
-      {{"operator", false, true, 0}, {"calls", true, false, 0}, {"CPU", true, false, 1}, {"CPU self", true, false, 0}});
-  if (gpu) grid.columns.insert(grid.columns.end(), {{"GPU", true, false, 1}, {"GPU self", true, false, 0}});
+  Grid grid({{"operator", false, true}, {"calls"}, {"CPU", true, false, 1}, {"CPU self"}});
+  if (gpu) grid.columns.insert(grid.columns.end(), {{"GPU", true, false, 1}, {"GPU self"}});
   for (const model::OperatorRow& row : std::span(report.operators).first(std::min(most, report.operators.size()))) {
     grid.add({{row.name},
               {base::format_count(row.calls)},

@@ -13,7 +13,6 @@
 #include "report/document/figures.hpp"
 #include "report/document/findings.hpp"
 #include "report/document/region_table.hpp"
-#include "report/document/verdict_text.hpp"
 
 namespace rangescope::report {
 namespace {

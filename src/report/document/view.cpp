@@ -346,20 +346,11 @@ std::string_view kind_name(model::RangeKind kind) {
 }
 
 std::string_view copy_kind_name(model::CopyKind kind) {
-  switch (kind) {
-    case model::CopyKind::kUnknown: return "unknown";
-    case model::CopyKind::kHostToDevice: return "host_to_device";
-    case model::CopyKind::kDeviceToHost: return "device_to_host";
-    case model::CopyKind::kHostToArray: return "host_to_array";
-    case model::CopyKind::kArrayToHost: return "array_to_host";
-    case model::CopyKind::kArrayToArray: return "array_to_array";
-    case model::CopyKind::kArrayToDevice: return "array_to_device";
-    case model::CopyKind::kDeviceToArray: return "device_to_array";
-    case model::CopyKind::kDeviceToDevice: return "device_to_device";
-    case model::CopyKind::kHostToHost: return "host_to_host";
-    case model::CopyKind::kPeerToPeer: return "peer_to_peer";
-  }
-  return "unknown";
+  constexpr std::string_view kNames[] = {"unknown",          "host_to_device", "device_to_host",  "host_to_array",
+                                         "array_to_host",    "array_to_array", "array_to_device", "device_to_array",
+                                         "device_to_device", "host_to_host",   "peer_to_peer"};
+  const auto place = static_cast<std::size_t>(kind);
+  return kNames[place < std::size(kNames) ? place : 0];
 }
 
 std::string work_sentence(const model::GpuWork& work) {

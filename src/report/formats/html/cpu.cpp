@@ -8,18 +8,9 @@ namespace {
 void page_counts(JsonWriter& json, std::string_view name, const std::vector<FlameCount>& counts) {
   json.open_line_array(name);
   for (const FlameCount& count : counts) {
-    json.number(count.node == model::kNone ? std::int64_t{-1} : std::int64_t{count.node});
-    json.number(count.samples);
+    json.value(count.node == model::kNone ? std::int64_t{-1} : std::int64_t{count.node});
+    json.value(count.samples);
   }
-  json.close();
-}
-
-void page_part(JsonWriter& json, const model::CpuPart& part) {
-  json.open_line_array();
-  json.text(part.kind);
-  json.text(part.name);
-  json.number(part.ns);
-  json.number(part.gpu_idle_ns);
   json.close();
 }
 
@@ -28,23 +19,17 @@ void page_part(JsonWriter& json, const model::CpuPart& part) {
 void write_html_cpu(const model::Report& report, const model::Session& session, JsonWriter& json) {
   const Flame flame = flame_of(report, session);
   if (flame.nodes.empty()) return json.null();
+  const auto part = [&](const model::CpuPart& one) { json.line_array(one.kind, one.name, one.ns, one.gpu_idle_ns); };
   json.open_line_object();
-  json.field("interval_ns", session.cpu.interval_ns);
-  json.field("shortened", flame.shortened);
+  json.fields("interval_ns", session.cpu.interval_ns, "shortened", flame.shortened);
   json.open_line_array("names");
-  for (const FlameName& name : flame.names) {
-    json.open_line_array();
-    json.text(name.text);
-    json.number(static_cast<std::int64_t>(name.sort));
-    json.text(name.module);
-    json.close();
-  }
+  for (const FlameName& name : flame.names) json.line_array(name.text, static_cast<int>(name.sort), name.module);
   json.close();
   json.open_line_array("nodes");
   for (std::size_t n = 0; n < flame.nodes.size(); ++n) {
     const Flame::Node& node = flame.nodes[n];
-    json.number(node.parent == model::kNone ? std::int64_t{0} : static_cast<std::int64_t>(n - node.parent));
-    json.number(std::int64_t{node.name});
+    json.value(node.parent == model::kNone ? 0 : n - node.parent);
+    json.value(node.name);
   }
   json.close();
   json.open_line_array("regions");
@@ -54,11 +39,11 @@ void write_html_cpu(const model::Report& report, const model::Session& session, 
     json.open_line_object();
     json.fields("id", region.id, "samples", region.cpu->samples);
     json.open_line_array("split");
-    for (const auto* part : {&region.cpu->python, &region.cpu->native, &region.cpu->cuda, &region.cpu->waiting})
-      page_part(json, *part);
+    for (const auto* one : {&region.cpu->python, &region.cpu->native, &region.cpu->cuda, &region.cpu->waiting})
+      part(*one);
     json.close();
     json.open_line_array("parts");
-    for (std::size_t i = 0; i < region.cpu->parts.size() && i < 12; ++i) page_part(json, region.cpu->parts[i]);
+    for (std::size_t i = 0; i < region.cpu->parts.size() && i < 12; ++i) part(region.cpu->parts[i]);
     json.close();
     page_counts(json, "stacks", flame.regions[r]);
     json.close();

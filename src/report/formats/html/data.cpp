@@ -9,7 +9,6 @@
 #include "report/document/findings.hpp"
 #include "report/document/json_writer.hpp"
 #include "report/document/region_table.hpp"
-#include "report/document/verdict_text.hpp"
 #include "report/document/view.hpp"
 
 namespace rangescope::report {

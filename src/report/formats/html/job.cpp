@@ -74,18 +74,12 @@ void write_html_job(const model::Report& report, JsonWriter& json) {
   json.close();
   json.line_objects("tables", communication_sections(report, kMostRows), [&](const Section& section) {
     const Grid& grid = std::get<Grid>(section.blocks.front());
-    json.field("title", section.title);
-    json.open_line_array("heads");
-    for (const auto& column : grid.columns) json.text(column.title);
-    json.close();
-    json.open_line_array("rows");
-    for (const auto& row : grid.rows) {
-      json.open_line_array();
-      for (const GridCell& cell : row) json.text(cell.text);
-      json.close();
-    }
-    json.close();
-    json.field("more", grid.more);
+    std::vector<std::string> heads;
+    for (const auto& column : grid.columns) heads.push_back(column.title);
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& row : grid.rows)
+      for (rows.emplace_back(); const GridCell& cell : row) rows.back().push_back(cell.text);
+    json.fields("title", section.title, "heads", heads, "rows", rows, "more", grid.more);
   });
   json.close();
 }

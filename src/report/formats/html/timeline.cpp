@@ -195,10 +195,7 @@ class Chunks {
   void flush() {
     if (count_ == 0) return;
     json_.open_line_object();
-    json_.field("s", first_);
-    json_.field("e", end_);
-    json_.field("n", count_);
-    json_.field("d", html_base64(bytes_));
+    json_.fields("s", first_, "e", end_, "n", count_, "d", html_base64(bytes_));
     json_.close();
     bytes_.clear();
     count_ = 0;
@@ -235,8 +232,7 @@ class TimelineWriter {
     std::uint64_t all = 0;
     for (const TimelineLane& lane : timeline_.lanes()) all += lane.items;
     json_.open_line_object();
-    json_.field("duration", session_.end_ns - session_.begin_ns);
-    json_.field("items", static_cast<std::int64_t>(all));
+    json_.fields("duration", session_.end_ns - session_.begin_ns, "items", all);
     json_.open_line_array("lanes");
     for (const TimelineLane& lane : timeline_.lanes()) {
       // The share of the budget that is the lane's by its items.
@@ -247,12 +243,7 @@ class TimelineWriter {
     }
     json_.close();
     json_.open_line_array("names");
-    for (const auto& [text, region] : names_.list()) {
-      json_.open_line_array();
-      json_.text(text);
-      json_.number(region);
-      json_.close();
-    }
+    for (const auto& [text, region] : names_.list()) json_.line_array(text, region);
     json_.close();
     json_.open_line_array("counters");
     for (const SampleTrack& track : sample_tracks(report_, session_)) write_counter(track);
@@ -287,11 +278,7 @@ class TimelineWriter {
     for (std::size_t b = 0; b < bins; ++b)
       if (weights[b] > 0) bytes[b] = static_cast<char>(1 + std::lround(254 * sums[b] / weights[b] / most));
     json_.open_line_object();
-    json_.field("title", track.title);
-    json_.field("unit", track.unit);
-    json_.field("most", most);
-    json_.field("step", step);
-    json_.field("d", html_base64(bytes));
+    json_.fields("title", track.title, "unit", track.unit, "most", most, "step", step, "d", html_base64(bytes));
     json_.close();
   }
 
@@ -325,10 +312,8 @@ class TimelineWriter {
       json_.field("pid", process.pid);
       if (process.rank != kNone) json_.field("rank", process.rank);
     }
-    json_.field("kind", lane.is_stream() ? "stream" : "thread");
-    json_.field("rows", std::min(rows, kRows));
-    json_.field("items", static_cast<std::int64_t>(lane.items));
-    json_.field("full", lane.items <= budget);
+    json_.fields("kind", lane.is_stream() ? "stream" : "thread", "rows", std::min(rows, kRows), "items", lane.items,
+                 "full", lane.items <= budget);
     json_.open_line_array("levels");
     if (lane.items > kSparse) write_merged(lane, budget);
     if (lane.items <= budget) write_items(lane);

@@ -1,7 +1,8 @@
 #include "report/formats/perfetto/annotations.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
-#include <cstdio>
 #include <set>
 
 #include "base/text.hpp"
@@ -11,7 +12,7 @@ namespace rangescope::report {
 namespace {
 
 std::string triple(const std::array<std::uint32_t, 3>& v) {
-  return std::to_string(v[0]) + "x" + std::to_string(v[1]) + "x" + std::to_string(v[2]);
+  return fmt::format("{}", fmt::join(v, "x"));
 }
 
 AnnotationValue payload(const model::Attributes& attributes) {
@@ -40,25 +41,14 @@ void nvtx(const model::Session& session, std::uint32_t domain, std::uint32_t thr
     out.push_back({"category", name.empty() ? std::to_string(attributes.category) : name});
   }
   if (attributes.payload_type != model::PayloadType::kAbsent) out.push_back({"payload", payload(attributes)});
-  if (attributes.has_color) {
-    char text[16];
-    std::snprintf(text, sizeof text, "#%08X", attributes.color_argb);
-    out.push_back({"color_argb", std::string(text)});
-  }
+  if (attributes.has_color) out.push_back({"color_argb", fmt::format("#{:08X}", attributes.color_argb)});
 }
 
 }  // namespace
 
 std::string_view item_category(ItemKind kind) {
-  switch (kind) {
-    case ItemKind::kRange: return "nvtx";
-    case ItemKind::kCall: return "cuda_api";
-    case ItemKind::kKernel: return "kernel";
-    case ItemKind::kCopy: return "memcpy";
-    case ItemKind::kMemset: return "memset";
-    case ItemKind::kGraph: return "graph";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"nvtx", "cuda_api", "kernel", "memcpy", "memset", "graph"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 void annotate(const model::Session& session, const model::Mark& mark, std::vector<Annotation>& out) {

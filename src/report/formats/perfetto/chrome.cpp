@@ -11,8 +11,8 @@
 
 #include "base/text.hpp"
 #include "model/program.hpp"
+#include "report/document/findings.hpp"
 #include "report/document/json_writer.hpp"
-#include "report/document/verdict_text.hpp"
 #include "report/formats.hpp"
 #include "report/formats/perfetto/annotations.hpp"
 #include "report/timeline/sample_tracks.hpp"
@@ -84,9 +84,7 @@ class ChromeWriter {
       json_.open_line_object();
       json_.fields("ph", "C", "name", track.title, "pid",
                    session_.processes.empty() ? 0 : std::int64_t{session_.processes[0].pid}, "ts", us(at_ns));
-      json_.open_line_object("args");
-      json_.field(track.unit.empty() ? "value" : track.unit, value);
-      json_.close();
+      json_.line_object("args", track.unit.empty() ? "value" : track.unit, value);
       json_.close();
     });
   }
@@ -122,22 +120,8 @@ class ChromeWriter {
   void arguments() {
     if (annotations_.empty()) return;
     json_.open_line_object("args");
-    for (const Annotation& one : annotations_) {
-      json_.key(one.key);
-      if (const auto* flag = std::get_if<bool>(&one.value)) {
-        json_.boolean(*flag);
-      } else if (const auto* natural = std::get_if<std::uint64_t>(&one.value)) {
-        // Beyond 2^63 a JSON reader has doubles anyway.
-        *natural <= INT64_MAX ? json_.number(static_cast<std::int64_t>(*natural))
-                              : json_.number(static_cast<double>(*natural));
-      } else if (const auto* whole = std::get_if<std::int64_t>(&one.value)) {
-        json_.number(*whole);
-      } else if (const auto* real = std::get_if<double>(&one.value)) {
-        json_.number(*real);
-      } else {
-        json_.text(std::get<std::string>(one.value));
-      }
-    }
+    for (const Annotation& one : annotations_)
+      std::visit([&](const auto& value) { json_.field(one.key, value); }, one.value);
     json_.close();
   }
 

@@ -29,8 +29,8 @@
 
 #include "base/text.hpp"
 #include "model/program.hpp"
+#include "report/document/findings.hpp"
 #include "report/document/flame.hpp"
-#include "report/document/verdict_text.hpp"
 #include "report/formats/perfetto/annotations.hpp"
 #include "report/timeline/sample_tracks.hpp"
 #include "report/timeline/timeline.hpp"

@@ -68,9 +68,8 @@ base::Result<void> export_speedscope(const model::Report& report, const model::S
       if (ranges.try_emplace(range, cpu.frames.size() + names.size()).second) names.push_back(range);
   JsonWriter json(sink);
   json.open_object();
-  json.field("$schema", std::string_view("https://www.speedscope.app/file-format-schema.json"));
-  json.field("exporter", std::string_view("rangescope"));
-  json.field("name", report.run.id);
+  json.fields("$schema", "https://www.speedscope.app/file-format-schema.json", "exporter", "rangescope", "name",
+              report.run.id);
   json.open_object("shared");
   json.open_array("frames");
   for (const model::CpuFrame& frame : cpu.frames) {
@@ -88,29 +87,22 @@ base::Result<void> export_speedscope(const model::Report& report, const model::S
   }
   json.close();
   json.close();
-  json.open_array("profiles");
-  json.open_object();
-  json.field("type", std::string_view("sampled"));
-  json.field("name", std::string_view("CPU time"));
-  json.field("unit", std::string_view("nanoseconds"));
-  json.field("startValue", std::int64_t{0});
   std::int64_t end = 0;
   for (const Chain& chain : list) end += chain.samples * cpu.interval_ns;
-  json.field("endValue", end);
+  json.open_array("profiles");
+  json.open_object();
+  json.fields("type", "sampled", "name", "CPU time", "unit", "nanoseconds", "startValue", 0, "endValue", end);
   json.open_array("samples");
   for (const Chain& chain : list) {
     json.open_line_array();
-    for (const std::string& range : chain.ranges) json.number(static_cast<std::int64_t>(ranges.at(range)));
-    for (const std::uint32_t frame : frames_of(cpu, chain.stack)) json.number(std::int64_t{frame});
+    for (const std::string& range : chain.ranges) json.value(ranges.at(range));
+    for (const std::uint32_t frame : frames_of(cpu, chain.stack)) json.value(frame);
     json.close();
   }
   json.close();
   json.open_line_array("weights");
-  for (const Chain& chain : list) json.number(chain.samples * cpu.interval_ns);
-  json.close();
-  json.close();
-  json.close();
-  json.close();
+  for (const Chain& chain : list) json.value(chain.samples * cpu.interval_ns);
+  for (int level = 0; level < 4; ++level) json.close();
   json.finish();
   return {};
 }

@@ -1,5 +1,6 @@
 #include "report/formats/tables/parquet.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,14 +20,13 @@ constexpr std::string_view kNullPartition = "__HIVE_DEFAULT_PARTITION__";
 
 /// A value in a path, as Hive escapes it.
 std::string hive_escape(std::string_view value) {
-  constexpr char kDigits[] = "0123456789ABCDEF";
   std::string out;
   for (const char c : value) {
     const auto byte = static_cast<unsigned char>(c);
     if (std::isalnum(byte) != 0 || c == '-' || c == '_' || (c == '.' && !out.empty()))
       out += c;
     else
-      out += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+      out += fmt::format("%{:02X}", byte);
   }
   return out;
 }

@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/json_text.hpp"
 #include "base/table.hpp"
 #include "base/text.hpp"
 #include "report/document/csv_text.hpp"
