@@ -184,18 +184,17 @@ std::string Duck::version() {
   return api() ? api()->library_version() : "";
 }
 
-Result<Duck> Duck::open(const Options& options) {
+Result<Duck> Duck::open(int threads, const std::filesystem::path& temporary) {
   if (!api()) return tl::make_unexpected(api().error());
   void* config = nullptr;
   if (api()->create_config(&config) != kSuccess) return fail(Code::kInternal, "DuckDB makes no configuration");
-  const std::uint64_t memory = options.memory_bytes > 0 ? options.memory_bytes : half_of_memory();
-  const int threads = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+  if (threads <= 0) threads = std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
   const std::pair<const char*, std::string> settings[] = {{"autoinstall_known_extensions", "false"},
                                                           {"autoload_known_extensions", "false"},
                                                           {"allow_community_extensions", "false"},
-                                                          {"threads", std::to_string(std::max(threads, 1))},
-                                                          {"memory_limit", std::to_string(memory) + "B"},
-                                                          {"temp_directory", options.temporary.string()},
+                                                          {"threads", std::to_string(threads)},
+                                                          {"memory_limit", std::to_string(half_of_memory()) + "B"},
+                                                          {"temp_directory", temporary.string()},
                                                           {"max_temp_directory_size", "16GiB"}};
   for (const auto& [name, value] : settings)
     if (api()->set_config(config, name, value.c_str()) != kSuccess) {
@@ -278,7 +277,7 @@ Result<DuckAppender> Duck::append(const std::string& table) const {
   void* raw = nullptr;
   const int state = api()->appender_create(handle_->connection, nullptr, table.c_str(), &raw);
   appender.handle_.reset(raw);
-  if (auto made = appender.check(state); !made) return fail(std::move(made));
+  TRY(appender.check(state));
   return appender;
 }
 

@@ -71,13 +71,9 @@ class DuckAppender {
 
 class Duck {
  public:
-  struct Options {
-    int threads = 0;                  ///< 0: one a core
-    std::uint64_t memory_bytes = 0;   ///< 0: half of the machine's
-    std::filesystem::path temporary;  ///< for what does not fit into it; at most 16 GiB
-  };
-  /// kToolMissing, kInternal.
-  [[nodiscard]] static Result<Duck> open(const Options& options);
+  /// `threads`: 0 for one a core. It takes half of the machine's memory; `temporary` is for what does not fit into it,
+  /// at most 16 GiB. kToolMissing, kInternal.
+  [[nodiscard]] static Result<Duck> open(int threads, const std::filesystem::path& temporary);
   /// "v1.5.6"; "" where there is no libduckdb.so that can be used.
   [[nodiscard]] static std::string version();
   [[nodiscard]] Result<void> execute(const std::string& sql) const;

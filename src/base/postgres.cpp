@@ -171,9 +171,8 @@ bool Postgres::is_address(std::string_view text) {
 
 Result<Postgres> Postgres::connect(const std::string& url, const Limits& limits) {
   if (!libpq()) return tl::make_unexpected(libpq().error());
-  const auto seconds = check_address(url);
-  if (!seconds) return tl::make_unexpected(seconds.error());
-  const auto patience = *seconds > 0 ? std::chrono::seconds(*seconds) : limits.connect;
+  const int seconds = TRY(check_address(url));
+  const auto patience = seconds > 0 ? std::chrono::seconds(seconds) : limits.connect;
   // What stands before the URL is overridden by it. A host that is silent makes room for the next one of the address.
   const std::string silent = std::to_string(patience.count() / 2);
   const char* const keys[] = {"tcp_user_timeout", "dbname", "client_encoding", "fallback_application_name", nullptr};
@@ -279,10 +278,9 @@ Result<Postgres::Rows> Postgres::query(const std::string& sql, const std::vector
 
 Result<std::vector<Postgres::Value>> Postgres::row(const std::string& sql, const std::vector<Value>& values,
                                                    std::size_t fields) const {
-  auto rows = query(sql, values, fields);
-  if (!rows) return fail(std::move(rows));
-  if (rows->size() == 1) return std::move(rows->front());
-  return fail(Code::kBadData, "the server answers with " + std::to_string(rows->size()) + " rows, not one", name_,
+  auto rows = TRY(query(sql, values, fields));
+  if (rows.size() == 1) return std::move(rows.front());
+  return fail(Code::kBadData, "the server answers with " + std::to_string(rows.size()) + " rows, not one", name_,
               "Look for triggers and rules of the schema rangescope");
 }
 

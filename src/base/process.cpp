@@ -454,9 +454,7 @@ Result<Ended> run(const Command& command) {
   if (command.running == 0 && (command.argv.empty() || command.argv.front().empty()))
     return fail(Code::kUsage, "there is no program to run");
   ChildOutput out(command.out, STDOUT_FILENO), err(command.err, STDERR_FILENO);
-  for (ChildOutput* stream : {&out, &err}) {
-    if (auto opened = stream->open(); !opened) return fail(std::move(opened));
-  }
+  for (ChildOutput* stream : {&out, &err}) TRY(stream->open());
   const Signals signals(command.forward_signals);
   if (command.forward_signals && !signals.mine())
     return fail(Code::kInternal, "two programs are run with signals at once");
@@ -468,10 +466,8 @@ Result<Ended> run(const Command& command) {
   Ending ending(command);
   Foreground foreground(command.own_group);
   std::vector<Arrived> early;
-  const auto spawned = command.running != 0 ? Result<pid_t>(command.running)
-                                            : spawn(command, signals, out, err, foreground.mine(), early);
-  if (!spawned) return fail(Result<pid_t>(spawned));
-  const pid_t pid = *spawned;
+  const pid_t pid = TRY(command.running != 0 ? Result<pid_t>(command.running)
+                                             : spawn(command, signals, out, err, foreground.mine(), early));
   out.spawned();
   err.spawned();
   if (command.started) command.started(pid);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <nlohmann/json.hpp>
 
 #include "base/log.hpp"
 #include "base/progress.hpp"
@@ -212,6 +213,13 @@ base::Result<int> put(const std::string& text) {
   sink.write(text);
   TRY(sink.finish());
   return 0;
+}
+
+base::Result<int> put_json(const nlohmann::json& json) {
+  return put(base::printable_json(json.dump(2)) + "\n");
+}
+base::Result<int> put_json(const nlohmann::ordered_json& json) {
+  return put(base::printable_json(json.dump(2)) + "\n");
 }
 
 std::unique_ptr<Parsed> declare(Subcommand& command) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,9 @@ void print(const std::string& text);
 
 /// Text for standard output; 0, or what kept it from being written.
 [[nodiscard]] base::Result<int> put(const std::string& text);
+/// The same of JSON, as terminals may show it.
+[[nodiscard]] base::Result<int> put_json(const nlohmann::json& json);
+[[nodiscard]] base::Result<int> put_json(const nlohmann::ordered_json& json);
 
 /// rangescope's own arguments, for manifests.
 [[nodiscard]] const std::vector<std::string>& arguments();

@@ -5,6 +5,7 @@
 // include them. Methods are named as CLI11 names them.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -81,6 +82,11 @@ class Arguments {
   /// `10`, `10s`, `100ms`; nanoseconds from `low` to `high`.
   Argument add_duration(const std::string& names, std::function<void(std::int64_t)> take, std::int64_t low,
                         std::int64_t high) const;
+  template <class Into>
+  Argument add_duration(const std::string& names, Into& into, std::int64_t low, std::int64_t high) const {
+    return add_duration(
+        names, [&into](std::int64_t ns) { into = std::chrono::nanoseconds(ns); }, low, high);
+  }
   Argument add_flag(const std::string& names, bool& into) const;
   Argument add_flag(const std::string& names, std::function<void()> take) const;
 

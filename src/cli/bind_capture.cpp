@@ -139,8 +139,7 @@ void bind_counters(const Arguments& command, collect::native::CounterRequest& re
 void bind_look(const Arguments& command, profile::LookRequest& request) {
   const Arguments app = command.under("Program");
   bind_ranges(app, request.ranges);
-  app.add_duration(
-      "--for", [&request](std::int64_t ns) { request.limit = std::chrono::nanoseconds(ns); }, 1, kLongest);
+  app.add_duration("--for", request.limit, 1, kLongest);
   app.add_flag("--chain-injection", request.chain_injection);
 }
 

@@ -21,8 +21,7 @@ class AttachTo final : public Subcommand {
 
   void options(const Arguments& app) override {
     app.add_option("pid", pid_).required();
-    app.add_duration(
-        "--for", [this](std::int64_t ns) { length_ = std::chrono::nanoseconds(ns); }, 1'000'000, kLongest);
+    app.add_duration("--for", length_, 1'000'000, kLongest);
     app.add_flag("--tree", tree_);
     bind_cpu(app, sampling_);
     bind_report(app, choice_);

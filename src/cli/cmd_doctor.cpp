@@ -38,9 +38,7 @@ Grade worst(const doctor::Answer& answer) {
 void write_json(const doctor::Answer& answer, report::Sink& sink) {
   report::JsonWriter json(sink);
   json.open_object();
-  json.field("schema", "rangescope.doctor/1");
-  json.field("asked", answer.asked);
-  json.field("verdict", model::verdict_name(worst(answer)));
+  json.fields("schema", "rangescope.doctor/1", "asked", answer.asked, "verdict", model::verdict_name(worst(answer)));
   report::write_findings(json, answer.findings);
   if (answer.corrected) json.field("command", *answer.corrected);
   if (answer.program != nullptr) write_program(json, *answer.program, answer.ways);
@@ -59,13 +57,9 @@ void write_text(const doctor::Answer& answer, bool color, report::Sink& sink) {
   if (answer.corrected) sink.write(*answer.corrected + "\n");
 }
 
-void print_doctor(const doctor::Answer& answer, bool json, bool color, report::Sink& sink) {
-  json ? write_json(answer, sink) : write_text(answer, color, sink);
-}
-
 base::Result<int> print_answer(const doctor::Answer& answer, bool json) {
   report::DescriptorSink sink(STDOUT_FILENO, "standard output");
-  print_doctor(answer, json, style_on(STDOUT_FILENO, {}).color, sink);
+  json ? write_json(answer, sink) : write_text(answer, style_on(STDOUT_FILENO, {}).color, sink);
   TRY(sink.finish());
   return doctor::exit_code_of(answer.findings);
 }

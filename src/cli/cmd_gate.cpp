@@ -92,9 +92,8 @@ class Gate final : public Subcommand {
 
   [[nodiscard]] base::Result<int> list() const {
     const auto baselines = runs::list_baselines(dir_);
-    if (baselines.empty()) base::info("no baselines in " + dir_);
-    const report::Style style = table_style();
-    if (!baselines.empty()) print(baselines_table(baselines, style.width, style.color));
+    if (!baselines.empty()) return put(baselines_grid(baselines));
+    base::info("no baselines in " + dir_);
     return 0;
   }
 

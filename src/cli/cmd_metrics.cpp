@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/chrono.h>
 
 #include <algorithm>
 #include <ctime>
@@ -30,9 +30,6 @@ namespace {
 
 // What `rangescope metrics` and `rangescope metrics plan` print: groups of metrics, and what counting them costs.
 
-/// CUPTI metrics, each with its kind.
-using FoundMetrics = std::vector<std::pair<std::string, std::string>>;
-
 std::size_t occurrences(const collect::native::CounterPlan& plan, int rounds) {
   return plan.passes * static_cast<std::size_t>(rounds);
 }
@@ -55,26 +52,17 @@ nlohmann::json to_json(const model::MetricGroup& group) {
   return out;
 }
 
-std::string found_metrics(const FoundMetrics& metrics, bool json) {
-  std::string text;
-  nlohmann::json out = nlohmann::json::array();
-  for (const auto& [name, kind] : metrics)
-    json ? out.push_back({{"name", name}, {"kind", kind}}) : (void)(text += name_line(name, kind));
-  return json ? base::printable_json(out.dump(2)) + "\n" : text;
-}
-
 std::string metric_page(const collect::native::MetricInfo& metric, const std::string& chip, const std::string& cupti) {
   return metric.name + " (" + chip + ")\n  " + metric.description + "\n  unit of hardware: " + metric.hardware +
          "\n  dimension: " + metric.dimension + "\n  source: " + cupti + "\n";
 }
 
-std::string metric_json(const collect::native::MetricInfo& metric, const std::string& chip) {
-  const nlohmann::json out = {{"name", metric.name},
-                              {"chip", chip},
-                              {"description", metric.description},
-                              {"hardware", metric.hardware},
-                              {"dimension", metric.dimension}};
-  return base::printable_json(out.dump(2)) + "\n";
+nlohmann::json metric_json(const collect::native::MetricInfo& metric, const std::string& chip) {
+  return {{"name", metric.name},
+          {"chip", chip},
+          {"description", metric.description},
+          {"hardware", metric.hardware},
+          {"dimension", metric.dimension}};
 }
 
 /// A line a group.
@@ -99,15 +87,7 @@ std::string group_page(const model::MetricGroup& group) {
   return text;
 }
 
-/// `list`: as an array; else the one group.
-std::string groups_json(std::span<const model::MetricGroup> groups, bool list) {
-  if (!list) return base::printable_json(to_json(groups.front()).dump(2)) + "\n";
-  nlohmann::json out = nlohmann::json::array();
-  for (const auto& group : groups) out.push_back(to_json(group));
-  return base::printable_json(out.dump(2)) + "\n";
-}
-
-std::string plan_json(const collect::native::CounterPlan& plan, int rounds, const std::string& cupti) {
+nlohmann::json plan_json(const collect::native::CounterPlan& plan, int rounds, const std::string& cupti) {
   nlohmann::json out = {{"schema", "rangescope.plan/1"},
                         {"chip", plan.chip},
                         {"source", cupti},
@@ -125,7 +105,7 @@ std::string plan_json(const collect::native::CounterPlan& plan, int rounds, cons
     if (!cost.cheaper.empty()) item["cheaper"] = {{"metric", cost.cheaper}, {"passes_alone", cost.cheaper_passes}};
     out["costs"].push_back(std::move(item));
   }
-  return base::printable_json(out.dump(2)) + "\n";
+  return out;
 }
 
 std::string plan_page(const collect::native::CounterPlan& plan, int rounds, const std::string& cupti) {
@@ -164,23 +144,9 @@ std::string sample_plan_page(const profile::SamplePlan& plan) {
   return text;
 }
 
-std::string sample_plan_json(const profile::SamplePlan& plan) {
-  const nlohmann::json out = {
-      {"schema", "rangescope.sample_plan/1"},   {"chip", plan.chip},       {"cupti", plan.cupti},
-      {"passes", plan.metrics.empty() ? 0 : 1}, {"metrics", plan.metrics}, {"left_out", plan.left_out}};
-  return base::printable_json(out.dump(2)) + "\n";
-}
-
 // What `rangescope metrics calibrate` prints, and the file of conf/device that it keeps.
 
 using collect::native::Calibration;
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm time{};
-  ::gmtime_r(&now, &time);
-  return fmt::format("{:04}-{:02}-{:02}", time.tm_year + 1900, time.tm_mon + 1, time.tm_mday);
-}
 
 std::string quoted(const std::string& text) {
   return "\"" + base::replace_all(base::replace_all(text, "\\", "\\\\"), "\"", "\\\"") + "\"";
@@ -221,7 +187,8 @@ std::string calibration_yaml(const Calibration& c, const model::Peaks* sheet) {
   }
   return "name: " + quoted(c.device + ", calibrated") + "\nmatch: [" + quoted(c.device) +
          "]\nchip: " + (sheet != nullptr ? sheet->chip : std::string("unknown")) + "\nsource: " +
-         quoted("measured by rangescope calibrate, " + today() + ", driver for CUDA " + c.driver + others) +
+         quoted(fmt::format("measured by rangescope calibrate, {:%Y-%m-%d}, driver for CUDA {}{}",
+                            fmt::gmtime(std::time(nullptr)), c.driver, others)) +
          fmt::format("\nmemory_bytes_per_s: {:.4g}\nflop_per_s:\n", c.memory_bytes_per_s) + rates;
 }
 
@@ -276,7 +243,12 @@ class Metrics final : public Subcommand {
     if (calibrate_.parsed()) return calibrate();
     auto groups = TRY(config::shipped_groups());
     if (list_.parsed() && !what_.empty()) return of_ncu();
-    if (list_.parsed()) return put(json_ ? groups_json(groups, true) : groups_page(groups));
+    if (list_.parsed() && !json_) return put(groups_page(groups));
+    if (list_.parsed()) {
+      nlohmann::json list = nlohmann::json::array();
+      for (const auto& group : groups) list.push_back(to_json(group));
+      return put_json(list);
+    }
     chip_ = profile::chip_named(said_chip_);
     return plan_.parsed() ? plan(groups) : show_.parsed() ? show(groups) : search();
   }
@@ -306,7 +278,7 @@ class Metrics final : public Subcommand {
 
   [[nodiscard]] base::Result<int> show(const std::vector<model::MetricGroup>& groups) const {
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == what_; });
-    if (group != groups.end()) return json_ ? put(groups_json({&*group, 1}, false)) : put(group_page(*group));
+    if (group != groups.end()) return json_ ? put_json(to_json(*group)) : put(group_page(*group));
     auto planner = TRY(profile::open_planner());
     auto info = planner.describe(chip_, what_);
     if (!info) {
@@ -316,30 +288,38 @@ class Metrics final : public Subcommand {
       if (const std::string near = base::did_you_mean(what_, names); !near.empty()) error.hint = near;
       return tl::make_unexpected(std::move(error));
     }
-    return put(json_ ? metric_json(*info, chip_) : metric_page(*info, chip_, planner.cupti()));
+    return json_ ? put_json(metric_json(*info, chip_)) : put(metric_page(*info, chip_, planner.cupti()));
   }
 
   [[nodiscard]] base::Result<int> search() const {
     auto planner = TRY(profile::open_planner());
     const std::string word = base::lower(what_);
-    FoundMetrics found;
+    nlohmann::json found = nlohmann::json::array();
+    std::string lines;
     for (const auto& [kind, title] : kKinds) {
       auto names = TRY(planner.metrics(chip_, kind));
       for (const std::string& metric : names)
-        if (base::lower(metric).find(word) != std::string::npos) found.emplace_back(metric, title);
+        if (base::lower(metric).find(word) != std::string::npos)
+          found.push_back({{"name", metric}, {"kind", title}}), lines += name_line(metric, title);
     }
     if (found.empty())
       return base::fail(base::Code::kNoInput, "no metric of " + chip_ + " has '" + what_ + "' in its name",
                         "metrics search",
                         "Search for a shorter word, for example: rangescope metrics search bytes --chip " + chip_);
-    return put(found_metrics(found, json_));
+    return json_ ? put_json(found) : put(lines);
   }
 
   [[nodiscard]] base::Result<int> plan(const std::vector<model::MetricGroup>& groups) const {
     auto names = TRY(metric_names(metrics_));
     if (sample_) {
       const auto plan = TRY(profile::plan_sampling({.metrics = names}, chip_));
-      return put(json_ ? sample_plan_json(plan) : sample_plan_page(plan));
+      return json_ ? put_json(nlohmann::json{{"schema", "rangescope.sample_plan/1"},
+                                             {"chip", plan.chip},
+                                             {"cupti", plan.cupti},
+                                             {"passes", plan.metrics.empty() ? 0 : 1},
+                                             {"metrics", plan.metrics},
+                                             {"left_out", plan.left_out}})
+                   : put(sample_plan_page(plan));
     }
     if (names.empty())
       return base::fail(base::Code::kUsage, "metrics plan needs metrics", "--metrics",
@@ -352,7 +332,8 @@ class Metrics final : public Subcommand {
       planned.notes.push_back(
           "one pass of PM sampling holds them all, on the timeline of every occurrence: --sample-metrics " +
           base::join(planned.metrics, ","));
-    return put(json_ ? plan_json(planned, rounds_, planner.cupti()) : plan_page(planned, rounds_, planner.cupti()));
+    return json_ ? put_json(plan_json(planned, rounds_, planner.cupti()))
+                 : put(plan_page(planned, rounds_, planner.cupti()));
   }
 
   [[nodiscard]] base::Result<int> calibrate() const {

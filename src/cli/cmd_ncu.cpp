@@ -1,12 +1,11 @@
 // rangescope ncu: the pages of an Nsight Compute report, as ncu prints them, without ncu.
 #include <unistd.h>
 
-#include <cerrno>
-
 #include "base/log.hpp"
 #include "cli/app.hpp"
 #include "cli/subcommand.hpp"
 #include "ncu_pages/pages.hpp"
+#include "report/sink.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -62,22 +61,14 @@ class Ncu final : public Subcommand {
       return base::fail(base::Code::kUsage, file_.empty() ? "file is required" : "two files were named", {},
                         "Write: rangescope ncu [options] file");
     auto file = TRY(ncu::File::open(file_.empty() ? imported_ : file_));
-    bool failed = false;
+    report::DescriptorSink sink(STDOUT_FILENO, "standard output");
     std::vector<model::Loss> losses;
     const auto printed = ncu::print_pages(
-        file, page_,
-        [&](std::string_view text) {
-          while (!text.empty() && !failed) {
-            const ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
-            if (n < 0 && errno == EINTR) continue;
-            failed = n < 0;
-            if (!failed) text.remove_prefix(static_cast<std::size_t>(n));
-          }
-        },
-        losses);
+        file, page_, [&](std::string_view text) { sink.write(text); }, losses);
+    const auto written = sink.finish();
     for (const model::Loss& loss : losses) base::warn(loss.detail + " (" + std::to_string(loss.count) + ")");
     TRY(printed);
-    if (failed && errno != EPIPE) return base::fail(base::Code::kIo, "writing failed", "standard output", {});
+    TRY(written);
     return 0;
   }
 

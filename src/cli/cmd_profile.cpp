@@ -30,22 +30,19 @@ class Profile final : public Subcommand {
   void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
 
   void options(const Arguments& app) override {
-    app.under("Run").add_flag("--dry-run", dry_run_);
-    app.under("Run").add_option("--repeat", repeat_);
-    app.under("Run").add_flag("--strict", strict_);
-    app.under("Run").add_flag("--watch", watch_);
-    app.under("Run").add_duration(
-        "--watch-every", [this](std::int64_t ns) { every_ = std::chrono::nanoseconds(ns); }, 100'000'000, kLongest);
-    app.under("Run").add_option("--openmetrics", openmetrics_);
-    for (const auto& [name, into] : {std::pair{"--after", &windows_.after}, {"--for", &windows_.length}})
-      app.under("Windows").add_duration(
-          name, [to = into](std::int64_t ns) { *to = std::chrono::nanoseconds(ns); }, 0, kLongest);
-    app.under("Windows").add_option("--window", window_);
-    app.under("Windows").add_duration(
-        "--keep-last", [this](std::int64_t ns) { windows_.keep_last = std::chrono::nanoseconds(ns); }, 1'000'000'000,
-        kLongest);
-    app.under("Windows").add_option("--when", when_);
-    app.under("Windows").add_flag("--stopped", windows_.stopped);
+    const Arguments run = app.under("Run"), windows = app.under("Windows");
+    run.add_flag("--dry-run", dry_run_);
+    run.add_option("--repeat", repeat_);
+    run.add_flag("--strict", strict_);
+    run.add_flag("--watch", watch_);
+    run.add_duration("--watch-every", every_, 100'000'000, kLongest);
+    run.add_option("--openmetrics", openmetrics_);
+    windows.add_duration("--after", windows_.after, 0, kLongest);
+    windows.add_duration("--for", windows_.length, 0, kLongest);
+    windows.add_option("--window", window_);
+    windows.add_duration("--keep-last", windows_.keep_last, 1'000'000'000, kLongest);
+    windows.add_option("--when", when_);
+    windows.add_flag("--stopped", windows_.stopped);
     bind_native(app, native_);
     bind_sampling(app, sampling_);
     bind_report(app, choice_);

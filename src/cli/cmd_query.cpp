@@ -16,10 +16,8 @@
 #include "cli/destination.hpp"
 #include "cli/subcommand.hpp"
 #include "profile/jobs.hpp"
-#include "report/document/csv_text.hpp"
 #include "report/formats/tables/database.hpp"
 #include "report/formats/tables/parquet.hpp"
-#include "report/formats/tables/rows.hpp"
 #include "report/sink.hpp"
 #include "runs/layout.hpp"
 
@@ -33,10 +31,9 @@ base::Result<base::Database> sqlite_of(const std::string& root, const std::vecto
                                        const analyze::Options& analysis, const read::Options& reading, bool places,
                                        const std::function<bool(std::string_view table)>& wanted) {
   const auto one = TRY(profile::analyze_named(root, named, analysis, reading));
-  auto database = base::Database::in_memory();
-  if (!database) return database;
+  auto database = TRY(base::Database::in_memory());
   const auto found = places ? analyze::find_places(one.session, analysis) : model::Places{};
-  TRY(report::tables::write_database({one.report, one.session, found}, *database, wanted));
+  TRY(report::tables::write_database({one.report, one.session, found}, database, wanted));
   return database;
 }
 
@@ -44,7 +41,7 @@ base::Result<base::Database> sqlite_of(const std::string& root, const std::vecto
 struct DuckHere {
   base::TemporaryFolder spill{"rangescope-duckdb"};
   base::Result<base::Duck> duck;
-  explicit DuckHere(int threads) : duck(base::Duck::open({threads, 0, spill.path()})) {}
+  explicit DuckHere(int threads) : duck(base::Duck::open(threads, spill.path())) {}
 };
 
 class Query final : public Subcommand {
@@ -56,8 +53,7 @@ class Query final : public Subcommand {
     std::vector<std::pair<std::string, RowFormat>> formats(std::begin(report::tables::kRowFormats),
                                                            std::end(report::tables::kRowFormats));
     app.add_choice("-f,--format", format_, formats);
-    app.add_duration(
-        "--timeout", [this](std::int64_t ns) { most_ = std::chrono::nanoseconds(ns); }, 1'000'000, kLongest);
+    app.add_duration("--timeout", most_, 1'000'000, kLongest);
     app.add_option("--runs", root_);
     bind_read(app, reading_);
     bind_analyze(app, analysis_);
@@ -104,11 +100,10 @@ class Query final : public Subcommand {
   }
 
   [[nodiscard]] base::Result<int> ask_sqlite() const {
-    auto database = sqlite_of(root_, {input_}, analysis_, reading_, names("place"),
-                              [&](std::string_view table) { return names(table); });
-    if (!database) return base::fail(std::move(database));
+    const auto database = TRY(sqlite_of(root_, {input_}, analysis_, reading_, names("place"),
+                                        [&](std::string_view table) { return names(table); }));
     base::info("SQLite answers");
-    auto statement = database->prepare(sql_);
+    auto statement = database.prepare(sql_);
     if (!statement) {
       return base::fail(base::Code::kUsage, statement.error().what, "SQL",
                         "Tables and columns: rangescope query " + base::shell_quote(input_) +
@@ -118,7 +113,7 @@ class Query final : public Subcommand {
       return base::fail(base::Code::kUsage, "this is no SELECT", "SQL",
                         "Write one SELECT; nothing can be changed here");
     base::Deadline timer(
-        most_, base::Deadline::thread_time(), [&] { database->interrupt(); }, [] { give_up(nullptr); });
+        most_, base::Deadline::thread_time(), [&] { database.interrupt(); }, [] { give_up(nullptr); });
     return print_all(*statement, [&] { return timer.over(); });
   }
 
@@ -135,6 +130,7 @@ class Query final : public Subcommand {
   [[nodiscard]] base::Result<int> print_all(Rows& rows, const std::function<bool()>& over = {}) const {
     report::DescriptorSink sink(STDOUT_FILENO, "standard output");
     auto printed = report::tables::print_rows(rows, format_, sink, style_on(STDOUT_FILENO, {}).width);
+    if (printed) printed = sink.finish();
     if (!printed && over && over()) return tl::make_unexpected(base::took_too_long());
     TRY(printed);
     return 0;
@@ -174,26 +170,17 @@ class Export final : public Subcommand {
     if (!to_.rows) {
       const auto one = TRY(profile::analyze_named(root_, inputs_, analysis_, reading_));
       const auto places = analyze::find_places(one.session, analysis_);
-      const auto written = report::tables::write_file({one.report, one.session, places}, output_);
-      TRY(written);
+      TRY(report::tables::write_file({one.report, one.session, places}, output_));
       return 0;
     }
-    auto database =
-        sqlite_of(root_, inputs_, analysis_, reading_, true, [&](std::string_view table) { return table == table_; });
-    if (!database) return base::fail(std::move(database));
-    auto statement = TRY(database->prepare("select * from " + table_));
-    if (output_.empty() || output_ == "-") {
-      report::DescriptorSink sink(STDOUT_FILENO, "standard output");
-      auto printed = report::tables::print_rows(statement, *to_.rows, sink, 0);
-      TRY(printed);
-      return 0;
-    }
-    report::FileSink sink(output_);
-    report::FormulaGuard guarded(sink);
-    const bool guard = to_.rows == RowFormat::kCsv && !raw_cells_;
-    auto printed =
-        report::tables::print_rows(statement, *to_.rows, guard ? static_cast<report::Sink&>(guarded) : sink, 0);
-    TRY(printed);
+    const auto database = TRY(
+        sqlite_of(root_, inputs_, analysis_, reading_, true, [&](std::string_view table) { return table == table_; }));
+    auto statement = TRY(database.prepare("select * from " + table_));
+    const ReportChoice choice{
+        .format = to_.rows == RowFormat::kCsv ? "csv" : "jsonl", .to = output_, .raw_cells = raw_cells_};
+    TRY(write_to(choice, STDOUT_FILENO, [&](report::Sink& sink, const report::Style&) {
+      return report::tables::print_rows(statement, *to_.rows, sink, 0);
+    }));
     return 0;
   }
 

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "base/log.hpp"
-#include "base/table.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/app.hpp"
@@ -25,7 +24,6 @@
 #include "report/document/view.hpp"
 #include "report/sink.hpp"
 #include "runs/job/folder.hpp"
-#include "runs/job/retention.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 #include "runs/pack.hpp"
@@ -122,7 +120,8 @@ std::string plot(const std::vector<HistoryRow>& rows, std::string_view unit) {
   return svg + "</svg>\n";
 }
 
-/// A line a push, below the name of the region.
+/// A line a push, below the name of the region: its commit, the median over its runs, and the change from the push of
+/// the same machine before it.
 report::Document history_document(const runs::History& history, const std::string& tag) {
   report::Grid grid({{"began (UTC)", false},
                      {"run", false, true},
@@ -160,8 +159,8 @@ th,td{padding:.28rem .6rem;text-align:left;border-bottom:1px solid var(--line);o
 </style></head><body>
 )";
 
-std::string stored_table(std::span<const runs::Stored> pushes, std::size_t width, bool color) {
-  base::Table table({{"run", false},
+report::Grid stored_grid(std::span<const runs::Stored> pushes) {
+  report::Grid grid({{"run", false},
                      {"began (UTC)", false},
                      {"commit", false},
                      {"machine", false, false, 2},
@@ -170,18 +169,18 @@ std::string stored_table(std::span<const runs::Stored> pushes, std::size_t width
                      {"verdict", false, true},
                      {"command", false, false, 1}});
   for (const runs::Stored& push : pushes)
-    table.add({{push.name},
-               {minute_text(push.began_unix_ns)},
-               {short_commit(push.commit, push.dirty.value_or(false))},
-               {push.machine},
-               {std::to_string(push.runs)},
-               {std::to_string(push.regions)},
-               {push.verdict.empty() ? "-" : push.verdict},
-               {push.command.empty() ? "-" : push.command}});
-  return table.render(width, color);
+    grid.add({{push.name},
+              {minute_text(push.began_unix_ns)},
+              {short_commit(push.commit, push.dirty.value_or(false))},
+              {push.machine},
+              {std::to_string(push.runs)},
+              {std::to_string(push.regions)},
+              {push.verdict.empty() ? "-" : push.verdict},
+              {push.command.empty() ? "-" : push.command}});
+  return grid;
 }
 
-std::string stored_json(std::span<const runs::Stored> pushes) {
+nlohmann::ordered_json stored_json(std::span<const runs::Stored> pushes) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
   const auto text = [](const std::string& value) {
     return value.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(value);
@@ -201,12 +200,7 @@ std::string stored_json(std::span<const runs::Stored> pushes) {
     if (push.dirty) one["dirty"] = *push.dirty;
     out.push_back(std::move(one));
   }
-  return base::printable_json(out.dump(2)) + "\n";
-}
-
-/// A line a push: its commit, the median over its runs, and the change from the push of the same machine before it.
-std::string history_table(const runs::History& history, const std::string& tag, std::size_t width, bool color) {
-  return report::terminal_text(history_document(history, tag), {.width = width, .color = color});
+  return out;
 }
 
 std::string history_json(const runs::History& history, const std::string& tag) {
@@ -243,73 +237,67 @@ class Runs final : public Subcommand {
  public:
   Runs() : Subcommand("runs") {}
   void options(const Arguments& app) override {
-    list_ = app.add_subcommand("list");
-    show_ = app.add_subcommand("show");
-    prune_ = app.add_subcommand("prune");
-    verify_ = app.add_subcommand("verify");
-    pack_ = app.add_subcommand("pack");
-    unpack_ = app.add_subcommand("unpack");
-    stats_ = app.add_subcommand("stats");
-    import_ = app.add_subcommand("import");
-    push_ = app.add_subcommand("push");
-    history_ = app.add_subcommand("history");
+    const auto word = [&](const std::string& name, Does does) {
+      return words_.emplace_back(app.add_subcommand(name), does).first;
+    };
+    const Arguments list = word("list", &Runs::list);
+    const Arguments show = word("show", &Runs::show);
+    const Arguments prune = word("prune", &Runs::prune);
+    const Arguments verify = word("verify", &Runs::verify);
+    const Arguments pack = word("pack", &Runs::pack);
+    const Arguments unpack = word("unpack", &Runs::unpack);
+    const Arguments stats = word("stats", &Runs::stats);
+    const Arguments imported = word("import", &Runs::import_files);
+    const Arguments push = word("push", &Runs::push);
+    const Arguments history = word("history", &Runs::history);
     app.optional_subcommand();
-    for (const Arguments& each : {list_, show_, prune_, verify_, pack_, unpack_, stats_, import_, push_})
+    for (const Arguments& each : {list, show, prune, verify, pack, unpack, stats, imported, push})
       each.add_option("--runs", root_);
-    for (const Arguments& each : {list_, show_, stats_}) each.add_flag("--json", json_);
+    for (const Arguments& each : {list, show, stats}) each.add_flag("--json", json_);
     app.add_flag("--json", json_).hidden();
-    show_.add_option("run", said_);
-    pack_.add_option("run", said_);
-    pack_.add_option("-o,--output", archive_);
-    pack_.add_flag("--with-reports", with_reports_);
-    pack_.add_flag("--replace", replace_);
-    unpack_.add_option("file", archive_).required();
-    unpack_.add_flag("--no-limit", no_limit_);
-    import_.add_option("input", inputs_).required().expected(1, 1000);
-    bind_read(import_, read_);
-    verify_.add_option("run", said_);
-    list_.add_option("--from", store_);
-    push_.add_option("to", store_).required();
-    push_.add_option("run", pushed_).expected(0, 1000);
-    push_.add_option("--name", name_);
-    push_.add_option("--nsys", nsys_);
-    history_.add_option("region", said_).required();
-    history_.add_option("--from", store_).required();
-    history_.add_option("--metric", metric_);
-    history_.add_option("-f,--format", choice_.format).one_of({"table", "json", "html"});
-    bind_destination(history_, choice_);
-    prune_.add_count("--keep", keep_);
-    prune_.add_option("--older-than", older_than_);
-    prune_.add_flag("-y,--yes", yes_);
-    prune_.add_flag("-n,--dry-run", dry_run_);
+    show.add_option("run", said_);
+    pack.add_option("run", said_);
+    pack.add_option("-o,--output", archive_);
+    pack.add_flag("--with-reports", with_reports_);
+    pack.add_flag("--replace", replace_);
+    unpack.add_option("file", archive_).required();
+    unpack.add_flag("--no-limit", no_limit_);
+    imported.add_option("input", inputs_).required().expected(1, 1000);
+    bind_read(imported, read_);
+    verify.add_option("run", said_);
+    list.add_option("--from", store_);
+    push.add_option("to", store_).required();
+    push.add_option("run", pushed_).expected(0, 1000);
+    push.add_option("--name", name_);
+    push.add_option("--nsys", nsys_);
+    history.add_option("region", said_).required();
+    history.add_option("--from", store_).required();
+    history.add_option("--metric", metric_);
+    history.add_option("-f,--format", choice_.format).one_of({"table", "json", "html"});
+    bind_destination(history, choice_);
+    prune.add_count("--keep", keep_);
+    prune.add_option("--older-than", older_than_);
+    prune.add_flag("-y,--yes", yes_);
+    prune.add_flag("-n,--dry-run", dry_run_);
   }
 
   [[nodiscard]] base::Result<int> run() override {
-    if (list_.parsed()) return list();
-    if (show_.parsed()) return show();
-    if (prune_.parsed()) return prune();
-    if (pack_.parsed()) return pack();
-    if (unpack_.parsed()) return unpack();
-    if (stats_.parsed()) return stats();
-    if (import_.parsed()) return import_files();
-    if (push_.parsed()) return push();
-    if (history_.parsed()) return history();
-    return verify_.parsed() ? verify() : list();
+    for (const auto& [word, does] : words_)
+      if (word.parsed()) return (this->*does)();
+    return list();
   }
 
  private:
+  using Does = base::Result<int> (Runs::*)() const;
+
   [[nodiscard]] base::Result<int> list() const {
     if (!store_.empty()) return list_stored();
     auto runs = runs::list_runs(root_);
     for (const auto& job : runs::job::list_jobs(root_))  // a job's ranks stand together, behind the runs of their own
       for (const auto& run : runs::list_runs(job)) runs.push_back(run);
-    if (json_) return put(runs_json(runs));
-    if (runs.empty()) {
-      base::info("no runs in " + root_);
-      return 0;
-    }
-    const report::Style style = table_style();
-    print(runs_table(runs, style.width, style.color));
+    if (json_) return put_json(runs_json(runs));
+    if (!runs.empty()) return put(runs_grid(runs));
+    base::info("no runs in " + root_);
     return 0;
   }
 
@@ -325,8 +313,7 @@ class Runs final : public Subcommand {
     const auto store = TRY(runs::Store::open(store_));
     const auto pushes = TRY(store.list(kMostListed));
     if (pushes.size() == kMostListed) base::info("the newest " + std::to_string(kMostListed));
-    const report::Style style = table_style();
-    return put(json_ ? stored_json(pushes) : stored_table(pushes, style.width, style.color));
+    return json_ ? put_json(stored_json(pushes)) : put(stored_grid(pushes));
   }
 
   [[nodiscard]] base::Result<int> push() const {
@@ -355,7 +342,7 @@ class Runs final : public Subcommand {
         write_to(choice_, STDOUT_FILENO, [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
           sink.write(choice_.format == "html"   ? history_html(history, metric_)
                      : choice_.format == "json" ? history_json(history, metric_)
-                                                : history_table(history, metric_, style.width, style.color));
+                                                : report::terminal_text(history_document(history, metric_), style));
           return {};
         });
     TRY(written);
@@ -364,8 +351,8 @@ class Runs final : public Subcommand {
 
   [[nodiscard]] base::Result<int> show() const {
     const auto run = TRY(runs::find_run(root_, said_));
-    const auto page = TRY(json_ ? run_json(run) : run_page(run));
-    return put(page);
+    if (!json_) return run_page(run).and_then([](const std::string& page) { return put(page); });
+    return run_json(run).and_then([](const nlohmann::json& json) { return put_json(json); });
   }
 
   [[nodiscard]] base::Result<int> prune() const {
@@ -458,17 +445,12 @@ class Runs final : public Subcommand {
   // Local files only; nothing leaves the machine.
   [[nodiscard]] base::Result<int> stats() const {
     const auto counts = runs::count_stages(runs::list_runs(root_));
-    if (json_) return put(stages_json(counts));
-    if (counts.empty()) {
-      base::info("no runs in " + root_);
-      return 0;
-    }
-    const report::Style style = table_style();
-    print(stages_table(counts, style.width, style.color));
+    if (json_) return put_json(stages_json(counts));
+    if (!counts.empty()) return put(stages_grid(counts));
+    base::info("no runs in " + root_);
     return 0;
   }
 
-  Arguments pack_, unpack_, stats_, push_, history_, import_;
   std::vector<std::string> inputs_;
   read::Options read_;
   std::string store_, name_, nsys_, metric_ = "wall_ns.median";
@@ -476,7 +458,7 @@ class Runs final : public Subcommand {
   ReportChoice choice_;
   std::string archive_;
   bool with_reports_ = false, replace_ = false, no_limit_ = false;
-  Arguments list_, show_, prune_, verify_;
+  std::vector<std::pair<Arguments, Does>> words_;
   std::string root_{runs::kDefaultRoot};
   std::string said_ = "latest";
   std::optional<std::size_t> keep_;

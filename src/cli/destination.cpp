@@ -94,10 +94,12 @@ report::Style style_on(int fd, const ReportChoice& choice) {
   return style;
 }
 
-report::Style table_style() {
+base::Result<int> put(report::Grid list) {
   report::Style style = style_on(STDOUT_FILENO, {});
   if (!is_terminal(STDOUT_FILENO)) style.width = 0;
-  return style;
+  report::Document page;
+  page.begin("").add(std::move(list));
+  return put(report::terminal_text(page, style));
 }
 
 int beside_a_program() {

@@ -8,7 +8,7 @@
 #include "cli/arguments.hpp"
 #include "cli/bind.hpp"
 #include "profile/analyzed.hpp"
-#include "report/exporter.hpp"
+#include "report/document/document.hpp"
 
 namespace rangescope::profile {
 struct Talk;
@@ -44,7 +44,7 @@ void bind_destination(const Arguments& app, ReportChoice& choice);
 void say_kept(const std::filesystem::path& run, bool in_default_root);
 /// Style of a table on this descriptor: its terminal's width, colour only there, NO_COLOR and TERM=dumb respected.
 [[nodiscard]] report::Style style_on(int fd, const ReportChoice& choice);
-/// That of a list on standard output, which is as wide as it is where that is no terminal (width 0).
-[[nodiscard]] report::Style table_style();
+/// A list on standard output, which is as wide as it is where that is no terminal; 0, or why it was not written.
+[[nodiscard]] base::Result<int> put(report::Grid list);
 
 }  // namespace rangescope::cli

@@ -25,9 +25,9 @@
 #include "profile/counters.hpp"
 #include "profile/jobs.hpp"
 #include "runs/compress.hpp"
-#include "runs/inputs.hpp"
 #include "runs/job/folder.hpp"
 #include "runs/layout.hpp"
+#include "runs/provenance.hpp"
 #include "wire/names.hpp"
 
 namespace rangescope::profile {

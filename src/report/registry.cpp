@@ -1,4 +1,5 @@
 #include "base/text.hpp"
+#include "report/document/report_document.hpp"
 #include "report/exporter.hpp"
 #include "report/formats.hpp"
 
@@ -35,6 +36,18 @@ base::Result<const Exporter*> find_exporter(std::string_view name) {
   if (hint.empty()) hint = "Write one of " + base::join(known, ", ");
   return base::fail(base::Code::kUsage, "there is no report format '" + base::printable(name) + "'", "--format",
                     std::move(hint));
+}
+
+base::Result<void> export_terminal(const model::Report& report, const model::Session*, const Style& style, Sink& sink) {
+  const auto document = TRY(report_document(report, style));
+  render_terminal(document, style, sink);
+  return {};
+}
+
+base::Result<void> export_markdown(const model::Report& report, const model::Session*, const Style& style, Sink& sink) {
+  const auto document = TRY(report_document(report, style));
+  render_markdown(document, sink);
+  return {};
 }
 
 }  // namespace rangescope::report

@@ -20,11 +20,6 @@ using model::Digest;
 using model::DigestRegion;
 constexpr std::string_view kReport = "rangescope.report/1", kBaseline = "rangescope.baseline/1";
 
-std::string text_of(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 /// 0 where there is none, or, of a whole number, where it has a fraction or an exponent.
 template <class T>
 T number_of(const Json& object, const char* key) {
@@ -39,44 +34,50 @@ std::int64_t occurrences_of(const Json& region) {
   return value.get<std::int64_t>();
 }
 
+constexpr auto kRunFields = [](auto& run, auto field) {
+  field("id", run.id);
+  field("tool", run.tool);
+  field("command", run.command);
+  field("cwd", run.cwd);
+  field("start_unix_ns", run.start_unix_ns);
+  field("duration_ns", run.duration_ns);
+  field("exit_code", run.exit_code);
+  field("signal", run.signal);
+  field("host", run.host);
+  field("sources", run.sources);
+  field("environment", run.environment);
+};
+
+/// What is null or missing stays as it is.
 model::RunInfo run_in(const Json& json) {
   model::RunInfo run;
-  run.id = text_of(json, "id");
-  run.tool = text_of(json, "tool");
-  run.command = json.value("command", std::vector<std::string>{});
-  run.cwd = text_of(json, "cwd");
-  run.start_unix_ns = number_of<std::int64_t>(json, "start_unix_ns");
-  run.duration_ns = number_of<double>(json, "duration_ns");
-  if (json.contains("exit_code") && json["exit_code"].is_number_integer()) run.exit_code = json["exit_code"].get<int>();
-  if (json.contains("signal") && json["signal"].is_number_integer()) run.signal = json["signal"].get<int>();
-  run.host = text_of(json, "host");
-  run.sources = json.value("sources", std::vector<std::string>{});
-  run.environment = json.value("environment", std::map<std::string, std::string>{});
+  kRunFields(run, [&]<class T>(const char* name, T& value) {
+    const auto found = json.find(name);
+    if (found == json.end() || found->is_null()) return;
+    if constexpr (requires { value.has_value(); })
+      value = found->template get<typename T::value_type>();
+    else
+      value = found->template get<T>();
+  });
   return run;
 }
 
 Json run_json(const model::RunInfo& run) {
-  Json json = {{"id", run.id},
-               {"tool", run.tool},
-               {"command", run.command},
-               {"cwd", run.cwd},
-               {"start_unix_ns", run.start_unix_ns},
-               {"duration_ns", run.duration_ns},
-               {"exit_code", nullptr},
-               {"signal", nullptr},
-               {"host", run.host},
-               {"sources", run.sources},
-               {"environment", run.environment}};
-  if (run.exit_code) json["exit_code"] = *run.exit_code;
-  if (run.signal) json["signal"] = *run.signal;
+  Json json;
+  kRunFields(run, [&](const char* name, const auto& value) {
+    if constexpr (requires { value.has_value(); })
+      json[name] = value ? Json(*value) : Json();
+    else
+      json[name] = value;
+  });
   return json;
 }
 
 std::vector<model::Loss> losses_of(const Json& list) {
   std::vector<model::Loss> out;
   for (const Json& one : list) {
-    out.push_back(model::Loss::read(text_of(one, "kind"), text_of(one, "severity"),
-                                    number_of<std::uint64_t>(one, "count"), text_of(one, "detail")));
+    out.push_back(model::Loss::read(text_in(one, "kind"), text_in(one, "severity"),
+                                    number_of<std::uint64_t>(one, "count"), text_in(one, "detail")));
   }
   return out;
 }
@@ -85,12 +86,12 @@ void read_verdict(const Json& json, Digest& out) {
   out.judged = json.contains("verdict");
   for (const Json& verdict : json.value("verdict", Json::array())) {
     model::Verdict one;
-    one.kind = text_of(verdict, "kind");
+    one.kind = text_in(verdict, "kind");
     for (const model::Weight weight : {model::Weight::kWarning, model::Weight::kError})
-      if (text_of(verdict, "severity") == model::weight_name(weight)) one.severity = weight;
-    one.path = text_of(verdict, "path");
-    one.text = text_of(verdict, "text");
-    one.next = text_of(verdict, "next");
+      if (text_in(verdict, "severity") == model::weight_name(weight)) one.severity = weight;
+    one.path = text_in(verdict, "path");
+    one.text = text_in(verdict, "text");
+    one.next = text_in(verdict, "next");
     for (const auto& [key, into] : {std::pair("saves_ns", &one.saves_ns), std::pair("saves_share", &one.saves_share)})
       if (const auto value = verdict.find(key); value != verdict.end() && value->is_number())
         *into = value->get<double>();
@@ -101,8 +102,8 @@ void read_verdict(const Json& json, Digest& out) {
 DigestRegion head_of(const Json& json) {
   DigestRegion region;
   region.path = json.at("path").get<std::vector<std::string>>();
-  region.domain = text_of(json, "domain");
-  region.kind = text_of(json, "kind") == "start_end" ? model::RangeKind::kStartEnd : model::RangeKind::kPushPop;
+  region.domain = text_in(json, "domain");
+  region.kind = text_in(json, "kind") == "start_end" ? model::RangeKind::kStartEnd : model::RangeKind::kPushPop;
   region.occurrences = occurrences_of(json);
   (void)json.at("path").at(0);  // a region has a name
   return region;
@@ -136,7 +137,7 @@ DigestRegion report_region(const Json& json) {
   if (const auto cpu = json.find("cpu"); cpu != json.end() && cpu->is_object()) {
     region.cpu_interval_ns = number_of<double>(*cpu, "interval_ns");
     for (const Json& function : cpu->value("functions", Json::array()))
-      region.functions.push_back({text_of(function, "name"), text_of(function, "file"), text_of(function, "module"),
+      region.functions.push_back({text_in(function, "name"), text_in(function, "file"), text_in(function, "module"),
                                   function.value("python", false), number_of<double>(function, "self_ns")});
   }
   const bool gpu = json.contains("gpu") && json["gpu"].is_object();
@@ -154,7 +155,7 @@ Digest digest_of_report(const Json& json) {
   out.run = run_in(json.at("run"));
   out.losses = losses_of(json.value("losses", Json::array()));
   for (const Json& device : json.value("devices", Json::array())) {
-    std::string text = text_of(device, "name");
+    std::string text = text_in(device, "name");
     if (const auto sms = number_of<int>(device, "sm_count"); sms > 0) text += fmt::format(", {} SMs", sms);
     if (device.value("mig", false)) text += ", MIG";
     out.devices.push_back(std::move(text));
@@ -175,7 +176,7 @@ Digest digest_of_report(const Json& json) {
   read_verdict(json, out);
   for (const Json& kernel : json.value("kernels", Json::array()))
     out.kernels.push_back(
-        {text_of(kernel, "name"), number_of<std::int64_t>(kernel, "calls"), number_of<double>(kernel, "total_ns")});
+        {text_in(kernel, "name"), number_of<std::int64_t>(kernel, "calls"), number_of<double>(kernel, "total_ns")});
   return out;
 }
 
@@ -227,6 +228,13 @@ std::string line_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+/// An array, each of the list on a line.
+std::string lines_of(const auto& list, auto json_of) {
+  std::vector<std::string> lines;
+  for (const auto& one : list) lines.push_back("\n      " + line_of(json_of(one)));
+  return "[" + base::join(lines, ",") + " ]";
+}
+
 template <class F>
 auto guarded(const std::filesystem::path& path, std::string_view what, F fill) -> base::Result<decltype(fill())> {
   try {
@@ -248,9 +256,8 @@ std::string digest_text(const Digest& run, std::size_t samples) {
                       {"detail", base::printable(loss.detail)}});
   std::string text = "  { \"run\": " + line_of(run_json(run.run)) + ",\n    \"devices\": " + line_of(run.devices) +
                      ", \"partial_gpu\": " + (run.partial_gpu ? "true" : "false") + ", \"losses\": " + line_of(losses) +
-                     ",\n    \"regions\": [";
-  const char* before = "\n      ";
-  for (const DigestRegion& region : run.regions) {
+                     ",\n    \"regions\": ";
+  text += lines_of(run.regions, [&](const DigestRegion& region) {
     std::vector<std::string> path;
     for (const std::string& name : region.path) path.push_back(base::is_utf8(name) ? name : base::printable(name));
     Json json = {{"path", path},
@@ -266,24 +273,13 @@ std::string digest_text(const Digest& run, std::size_t samples) {
         json["functions"].push_back(
             {function.name, function.file, function.module, function.python, std::round(function.self_ns)});
     }
-    text += before + line_of(json);
-    before = ",\n      ";
-  }
-  if (run.judged) {
-    text += " ],\n    \"verdict\": [";
-    before = "\n      ";
-    for (const model::Verdict& verdict : run.verdict) {
-      text += before + line_of(verdict_json(verdict));
-      before = ",\n      ";
-    }
-  }
-  text += " ],\n    \"kernels\": [";
-  before = "\n      ";
-  for (const model::DigestKernel& kernel : run.kernels) {
-    text += before + line_of(Json::array({kernel.name, kernel.calls, kernel.total_ns}));
-    before = ",\n      ";
-  }
-  return text + " ] }";
+    return json;
+  });
+  if (run.judged) text += ",\n    \"verdict\": " + lines_of(run.verdict, verdict_json);
+  text += ",\n    \"kernels\": " + lines_of(run.kernels, [](const model::DigestKernel& kernel) {
+            return Json::array({kernel.name, kernel.calls, kernel.total_ns});
+          });
+  return text + " }";
 }
 
 base::Result<Digest> read_digest(const std::string& text, const std::string& where) {
@@ -334,7 +330,7 @@ base::Result<Digest> read_report(const std::filesystem::path& path) {
 base::Result<Baseline> read_baseline(const std::filesystem::path& path) {
   auto json = TRY(read_json(path, kBaseline));
   return guarded(path, "baseline", [&] {
-    Baseline out{text_of(json, "name"), text_of(json, "machine"), number_of<std::int64_t>(json, "saved_unix_ns"), {}};
+    Baseline out{text_in(json, "name"), text_in(json, "machine"), number_of<std::int64_t>(json, "saved_unix_ns"), {}};
     (void)json.at("runs").at(0);  // and a baseline a run
     for (const Json& run : json.at("runs")) out.runs.push_back(digest_of_baseline(run));
     return out;

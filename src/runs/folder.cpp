@@ -102,24 +102,14 @@ base::Result<Folder> Folder::open(const std::filesystem::path& path) {
   return Folder(fd, path);
 }
 
-Folder::Folder(Folder&& other) noexcept : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
-Folder& Folder::operator=(Folder&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  std::swap(path_, other.path_);
-  return *this;
-}
-Folder::~Folder() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 base::Result<Folder> Folder::enter(const std::string& name) const {
-  const int fd = open_below(fd_, name.c_str());
+  const int fd = open_below(fd_.get(), name.c_str());
   if (fd < 0) return folder_error("cannot open the folder", path_ / name);
   return Folder(fd, path_ / name);
 }
 
 base::Result<Folder> Folder::make(const std::string& name) const {
-  if (::mkdirat(fd_, name.c_str(), 0700) != 0 && errno != EEXIST)
+  if (::mkdirat(fd_.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
     return folder_error("cannot make the folder", path_ / name);
   return enter(name);
 }
@@ -127,22 +117,22 @@ base::Result<Folder> Folder::make(const std::string& name) const {
 base::Result<Folder> Folder::make_new(const std::string& begin) const {
   for (int attempt = 0; attempt < 10000; ++attempt) {
     const std::string name = begin + std::to_string(::getpid()) + "." + std::to_string(attempt);
-    if (::mkdirat(fd_, name.c_str(), 0700) == 0) return enter(name);
+    if (::mkdirat(fd_.get(), name.c_str(), 0700) == 0) return enter(name);
     if (errno != EEXIST) return folder_error("cannot make the folder", path_ / name);
   }
   return base::fail(base::Code::kIo, "no name is free", (path_ / begin).string());
 }
 
 base::Result<int> Folder::create(const std::string& name) const {
-  const int fd = ::openat(fd_, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  const int fd = ::openat(fd_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return folder_error("cannot create the file", path_ / name);
   return fd;
 }
 
 base::Result<void> Folder::rename(const std::string& from, const std::string& to) const {
-  int done = ::renameat2(fd_, from.c_str(), fd_, to.c_str(), RENAME_NOREPLACE);
+  int done = ::renameat2(fd_.get(), from.c_str(), fd_.get(), to.c_str(), RENAME_NOREPLACE);
   if (done != 0 && errno == EINVAL)  // this file system cannot; a folder with something in it is never replaced
-    done = ::renameat(fd_, from.c_str(), fd_, to.c_str());
+    done = ::renameat(fd_.get(), from.c_str(), fd_.get(), to.c_str());
   if (done == 0) return {};
   if (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR)
     return base::fail(base::Code::kUsage, "there is something of that name already", (path_ / to).string());
@@ -150,11 +140,11 @@ base::Result<void> Folder::rename(const std::string& from, const std::string& to
 }
 
 base::Result<void> Folder::remove(const std::string& name) const {
-  const auto folder = enter(name);
-  if (!folder) return base::fail(base::Result<Folder>(tl::make_unexpected(folder.error())));
+  const Folder folder = TRY(enter(name));
   std::filesystem::path at = path_ / name;
-  if (!empty(folder->fd_, false, 0, at) || !empty(folder->fd_, true, 0, at)) return folder_error("cannot delete", at);
-  if (::unlinkat(fd_, name.c_str(), AT_REMOVEDIR) != 0) return folder_error("cannot delete", at);
+  for (const bool really : {false, true})
+    if (!empty(folder.fd_.get(), really, 0, at)) return folder_error("cannot delete", at);
+  if (::unlinkat(fd_.get(), name.c_str(), AT_REMOVEDIR) != 0) return folder_error("cannot delete", at);
   return {};
 }
 

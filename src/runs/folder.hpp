@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/fs.hpp"
 #include "base/result.hpp"
 
 namespace rangescope::runs {
@@ -13,11 +14,6 @@ class Folder {
  public:
   /// The folder of that path; its own last component may not be a link. kNoInput, kPermission or kIo.
   [[nodiscard]] static base::Result<Folder> open(const std::filesystem::path& path);
-  Folder(Folder&& other) noexcept;
-  Folder& operator=(Folder&& other) noexcept;
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder();
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
@@ -37,7 +33,7 @@ class Folder {
 
  private:
   Folder(int fd, std::filesystem::path path) : fd_(fd), path_(std::move(path)) {}
-  int fd_ = -1;
+  base::Descriptor fd_;
   std::filesystem::path path_;
 };
 

@@ -1,4 +1,4 @@
-#include "runs/inputs.hpp"
+#include "runs/provenance.hpp"
 
 #include <gtest/gtest.h>
 

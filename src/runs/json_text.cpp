@@ -50,6 +50,11 @@ base::Result<nlohmann::json> read_json(const std::filesystem::path& path, std::s
   return json;
 }
 
+std::string text_in(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
 bool lies_in_run(const std::filesystem::path& name) {
   return !name.empty() && name.is_relative() &&
          std::none_of(name.begin(), name.end(), [](const std::filesystem::path& part) { return part == ".."; });

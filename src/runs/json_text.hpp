@@ -21,6 +21,9 @@ using OrderedJson = nlohmann::ordered_json;  ///< what is written: keys stay in 
 /// `schema` is another one.
 [[nodiscard]] base::Result<nlohmann::json> read_json(const std::filesystem::path& path, std::string_view schema);
 
+/// The text of a key; "" where there is none.
+[[nodiscard]] std::string text_in(const nlohmann::json& object, const char* key);
+
 /// Does this name of a file, written in a run's JSON, lie in the run: relative, without `..`? Whoever made the run may
 /// have written it.
 [[nodiscard]] bool lies_in_run(const std::filesystem::path& name);
@@ -55,11 +58,10 @@ template <class Item>
                                                         const char* key, auto visit) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) return std::vector<Item>{};
-  auto json = read_json(file, schema);
-  if (!json) return base::fail(std::move(json));
+  const auto json = TRY(read_json(file, schema));
   std::vector<Item> out;
   try {
-    for (const nlohmann::json& one : json->at(key)) {
+    for (const nlohmann::json& one : json.at(key)) {
       visit(out.emplace_back(), [&]<class T>(const char* name, T& value, Missing missing = Missing::kNever) {
         const auto found = one.find(name);
         if (found == one.end() && missing != Missing::kNever) return;

@@ -1,5 +1,6 @@
 #include "runs/layout.hpp"
 
+#include <fmt/chrono.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,14 +17,6 @@
 namespace rangescope::runs {
 namespace {
 
-std::string timestamp() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::localtime_r(&now, &parts);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &parts)};
-}
-
 // The host stands in the name only where it says something: inside a container or cluster job it does not hurt either.
 std::string host_suffix() {
   char name[256] = {};
@@ -33,13 +26,7 @@ std::string host_suffix() {
 }
 
 std::string base_name() {
-  return timestamp() + "-" + std::to_string(::getpid()) + host_suffix();
-}
-
-std::vector<std::string> names_of(const std::vector<std::filesystem::path>& runs) {
-  std::vector<std::string> names;
-  for (const auto& run : runs) names.push_back(run.filename().string());
-  return names;
+  return fmt::format("{:%Y%m%d-%H%M%S}-{}{}", fmt::localtime(std::time(nullptr)), ::getpid(), host_suffix());
 }
 
 }  // namespace
@@ -101,8 +88,9 @@ base::Result<std::filesystem::path> find_run(const std::filesystem::path& root, 
                       "Make one: rangescope profile -- <program>");
   }
   std::vector<std::filesystem::path> matching;
+  std::vector<std::string> names;
   for (const auto& run : runs) {
-    const std::string name = run.filename().string();
+    const std::string& name = names.emplace_back(run.filename().string());
     if (name == said) return run;
     if (!said.empty() && name.starts_with(said)) matching.push_back(run);
   }
@@ -113,7 +101,7 @@ base::Result<std::filesystem::path> find_run(const std::filesystem::path& root, 
         "'" + std::string(said) + "' begins the names of " + std::to_string(matching.size()) + " runs", root.string(),
         "Say more of the name: " + matching[0].filename().string() + " or " + matching[1].filename().string());
   }
-  std::string hint = base::did_you_mean(said, names_of(runs));
+  std::string hint = base::did_you_mean(said, names);
   if (hint.empty())
     hint = runs.empty() ? "There are no runs in " + root.string() + "; name its folder with --runs"
                         : "List them: rangescope runs list";

@@ -1,7 +1,7 @@
 #include "runs/manifest.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/chrono.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -197,12 +197,8 @@ model::RunInfo run_info(const std::filesystem::path& run) {
 }
 
 std::string utc_text(std::int64_t unix_ns) {
-  std::time_t seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  char text[32];
-  const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  return fmt::format("{}.{:03}Z", std::string_view(text, size), unix_ns / 1'000'000 % 1000);
+  const auto seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), unix_ns / 1'000'000 % 1000);
 }
 
 }  // namespace rangescope::runs

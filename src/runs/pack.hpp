@@ -31,10 +31,8 @@ struct Packed {
 struct UnpackLimits {
   std::uint64_t bytes = UINT64_MAX, members = UINT64_MAX;
 };
-/// 256 MiB or a hundred times the archive, and 100,000 files and folders.
-[[nodiscard]] UnpackLimits unpack_limits(std::uint64_t packed_bytes);
-
-/// Unpacks into `root`/<name of the run>; kUsage when that exists already. `limits` are unpack_limits() if not given.
+/// Unpacks into `root`/<name of the run>; kUsage when that exists already. Without `limits`: 256 MiB or a hundred times
+/// the archive, and 100,000 files and folders.
 [[nodiscard]] base::Result<Packed> unpack_run(const std::filesystem::path& archive, const std::filesystem::path& root,
                                               std::optional<UnpackLimits> limits = {});
 

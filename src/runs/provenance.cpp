@@ -5,15 +5,19 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "base/fs.hpp"
+#include "base/hash.hpp"
 #include "base/process.hpp"
 #include "base/redact.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "runs/json_text.hpp"
+#include "runs/manifest.hpp"
 
 extern char** environ;
 
@@ -172,6 +176,50 @@ void look_at_python(const std::vector<std::string>& program, std::map<std::strin
   if (real == "/usr") look_at_packages("/usr/local", facts);
 }
 
+constexpr std::uintmax_t kHashed = 64u << 20;
+constexpr std::size_t kMostFiles = 100'000;
+
+std::string changed(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto time = std::filesystem::last_write_time(path, error);
+  if (error) return "unknown";
+  const auto system = std::chrono::file_clock::to_sys(time);
+  return utc_text(std::chrono::duration_cast<std::chrono::nanoseconds>(system.time_since_epoch()).count());
+}
+
+base::Result<std::string> folder(const std::filesystem::path& path) {
+  std::vector<std::string> lines;
+  std::uintmax_t bytes = 0;
+  std::error_code error;
+  for (std::filesystem::recursive_directory_iterator
+           each(path, std::filesystem::directory_options::skip_permission_denied, error),
+       end;
+       !error && each != end; each.increment(error)) {
+    std::error_code gone;
+    if (!each->is_regular_file(gone) || gone) continue;
+    const std::uintmax_t size = each->file_size(gone);
+    if (gone) continue;
+    bytes += size;
+    lines.push_back(each->path().lexically_relative(path).string() + " " + std::to_string(size) + " " +
+                    changed(each->path()));
+    if (lines.size() == kMostFiles) break;
+  }
+  if (error) return base::fail(base::Code::kNoInput, "the folder cannot be read: " + error.message(), path.string());
+  std::sort(lines.begin(), lines.end());
+  const std::string more = lines.size() == kMostFiles ? "at least " : "";
+  return more + base::counted(lines.size(), "file") + ", " + std::to_string(bytes) + " bytes, sha256 of the list " +
+         base::sha256(base::join(lines, "\n"));
+}
+
+base::Result<std::string> file(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  const std::string bytes = error ? "no regular file" : std::to_string(size) + " bytes";
+  if (error || size > kHashed) return bytes + ", changed " + changed(path);
+  auto hash = TRY(base::sha256_file(path));
+  return bytes + ", sha256 " + hash;
+}
+
 }  // namespace
 
 bool is_allowed_variable(std::string_view name) {
@@ -229,6 +277,23 @@ base::Result<Provenance> read_provenance(const std::filesystem::path& run) {
     return base::fail(base::Code::kBadData, std::string("is not a provenance: ") + error.what(),
                       (run / kEnvFile).string());
   }
+}
+
+base::Result<std::map<std::string, std::string>> look_at_inputs(std::span<const std::string> paths,
+                                                                const std::filesystem::path& cwd) {
+  std::map<std::string, std::string> facts;
+  for (const std::string& written : paths) {
+    const std::filesystem::path path = cwd / written;
+    std::error_code error;
+    if (!std::filesystem::exists(path, error) || ::access(path.c_str(), R_OK) != 0)
+      return base::fail(
+          base::Code::kNoInput,
+          error || std::filesystem::exists(path, error) ? "the input cannot be read" : "there is no such input",
+          path.string(), "Correct workload.inputs or workload.subset, or leave it out.");
+    auto seen = TRY(std::filesystem::is_directory(path, error) ? folder(path) : file(path));
+    facts["input." + written] = std::move(seen);
+  }
+  return facts;
 }
 
 }  // namespace rangescope::runs

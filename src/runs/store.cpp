@@ -156,18 +156,16 @@ base::Result<void> Store::migrate() const {
                           "create table if not exists rangescope.migrations (version integer primary key, "
                           "applied timestamptz not null default now())"})
     TRY(database_.query(sql));
-  const auto now = version();  // somebody else may have been first
-  if (!now) return tl::make_unexpected(now.error());
-  for (auto next = static_cast<std::size_t>(*now); next < kMigrations.size(); ++next) {
+  const auto now = TRY(version());  // somebody else may have been first
+  for (auto next = static_cast<std::size_t>(now); next < kMigrations.size(); ++next) {
     TRY(database_.query(kMigrations[next]));
-    auto noted =
-        TRY(database_.query("insert into rangescope.migrations (version) values ($1)", {std::to_string(next + 1)}));
+    TRY(database_.query("insert into rangescope.migrations (version) values ($1)", {std::to_string(next + 1)}));
   }
   return {};
 }
 
 base::Result<void> Store::push(const std::string& name, const std::vector<model::Digest>& runs) const {
-  if (auto ready = database_.transaction([&] { return migrate(); }); !ready) return ready;
+  TRY(database_.transaction([&] { return migrate(); }));
   return database_.transaction([&] { return insert(name, runs); });
 }
 
@@ -227,141 +225,135 @@ base::Result<void> Store::insert(const std::string& name, const std::vector<mode
 template <class Answer>
 base::Result<Answer> Store::read(const std::function<base::Result<Answer>()>& work) const {
   std::optional<Answer> answer;
-  auto done = database_.transaction([&]() -> base::Result<void> {
+  TRY(database_.transaction([&]() -> base::Result<void> {
     TRY(need_schema());
     answer = TRY(work());
     return {};
-  });
-  if (!done) return base::fail(std::move(done));
+  }));
   return std::move(*answer);
 }
 
 base::Result<std::vector<Stored>> Store::list(std::size_t most) const {
-  return read<std::vector<Stored>>([&] { return list_now(most); });
+  return read<std::vector<Stored>>([&]() -> base::Result<std::vector<Stored>> {
+    const auto rows = TRY(database_.query(
+        R"(select p.name, p.machine, p.host, p.commit, p.command, p.dirty, (extract(epoch from p.began) * 1e9)::bigint,
+                  (extract(epoch from p.pushed) * 1e9)::bigint,
+                  (select count(*) from rangescope.runs r where r.push = p.id),
+                  (select count(*) from rangescope.regions g join rangescope.runs r on r.id = g.run
+                   where r.push = p.id and r.ordinal = 0),
+                  (select v.kind || case when v.path = '' then '' else ' ' || v.path end from rangescope.verdicts v
+                   join rangescope.runs r on r.id = v.run where r.push = p.id order by r.ordinal, v.ordinal limit 1)
+           from (select * from rangescope.pushes order by began desc, id desc limit $1) p order by p.began, p.id)",
+        {std::to_string(most)}, 11));
+    std::vector<Stored> out;
+    for (const auto& row : rows)
+      out.push_back({or_empty(row[0]), or_empty(row[1]), or_empty(row[2]), or_empty(row[3]), or_empty(row[4]),
+                     or_empty(row[10]), row[5] ? std::optional(*row[5] == "t") : std::nullopt, whole(row[6]),
+                     whole(row[7]), whole(row[8]), whole(row[9])});
+    return out;
+  });
 }
+
 base::Result<model::Side> Store::load(const std::string& push, const std::vector<model::Digest>* like) const {
-  return read<model::Side>([&] { return load_now(push, like); });
+  return read<model::Side>([&]() -> base::Result<model::Side> {
+    const Value machine = like != nullptr ? Value(machine_kind(like->front())) : Value();
+    const auto find = [&](const Value& on) {
+      return database_.query(
+          R"(select id, name from rangescope.pushes
+             where ($1 = '' or name = $1 or (length($1) >= 4 and starts_with(commit, $1)))
+               and ($2::text is null or machine = $2)
+               and ($3::text is null or key <> $3 and not exists (
+                 select from rangescope.runs r where r.push = pushes.id
+                   and (r.run->'exit_code' not in ('null', '0') or r.run->'signal' <> 'null')))
+             order by began desc, id desc limit 1)",
+          {push, on, like != nullptr ? Value(key_of(*like)) : Value()}, 2);
+    };
+    const auto found = TRY(find(machine));
+    if (found.empty()) {
+      const auto elsewhere = machine ? find(std::nullopt) : found;
+      if (elsewhere && !elsewhere->empty())
+        return base::fail(base::Code::kNotComparable,
+                          "it holds no such run of a machine like this one (" + *machine + ")", name(),
+                          "Push one that was made here: rangescope runs push " + base::shell_quote(name()) + " RUN");
+      return base::fail(
+          base::Code::kNoInput,
+          push.empty() ? "it holds no other run" : "it holds no run or commit '" + base::printable(push) + "'", name(),
+          "See what there is: rangescope runs list --from " + base::shell_quote(name()));
+    }
+    model::Side side{name() + "#" + or_empty(found.front()[1]), {}};
+    const auto rows = TRY(database_.query(kLoadPush, {found.front()[0]}, 1));
+    if (rows.empty()) return base::fail(base::Code::kBadData, "the push holds no run", side.label, "Push it again");
+    for (const auto& row : rows) {
+      auto run = TRY(read_digest(or_empty(row[0]), side.label));
+      side.runs.push_back(std::move(run));
+    }
+    return side;
+  });
 }
+
 base::Result<History> Store::history(const std::string& region, const std::string& tag) const {
-  return read<History>([&] { return history_now(region, tag); });
-}
-
-base::Result<std::vector<Stored>> Store::list_now(std::size_t most) const {
-  const auto rows = TRY(database_.query(
-      R"(select p.name, p.machine, p.host, p.commit, p.command, p.dirty, (extract(epoch from p.began) * 1e9)::bigint,
-                (extract(epoch from p.pushed) * 1e9)::bigint,
-                (select count(*) from rangescope.runs r where r.push = p.id),
-                (select count(*) from rangescope.regions g join rangescope.runs r on r.id = g.run
-                 where r.push = p.id and r.ordinal = 0),
-                (select v.kind || case when v.path = '' then '' else ' ' || v.path end from rangescope.verdicts v
-                 join rangescope.runs r on r.id = v.run where r.push = p.id order by r.ordinal, v.ordinal limit 1)
-         from (select * from rangescope.pushes order by began desc, id desc limit $1) p order by p.began, p.id)",
-      {std::to_string(most)}, 11));
-  std::vector<Stored> out;
-  for (const auto& row : rows)
-    out.push_back({or_empty(row[0]), or_empty(row[1]), or_empty(row[2]), or_empty(row[3]), or_empty(row[4]),
-                   or_empty(row[10]), row[5] ? std::optional(*row[5] == "t") : std::nullopt, whole(row[6]),
-                   whole(row[7]), whole(row[8]), whole(row[9])});
-  return out;
-}
-
-base::Result<model::Side> Store::load_now(const std::string& push, const std::vector<model::Digest>* like) const {
-  const Value machine = like != nullptr ? Value(machine_kind(like->front())) : Value();
-  const auto find = [&](const Value& on) {
-    return database_.query(
-        R"(select id, name from rangescope.pushes
-           where ($1 = '' or name = $1 or (length($1) >= 4 and starts_with(commit, $1)))
-             and ($2::text is null or machine = $2)
-             and ($3::text is null or key <> $3 and not exists (
-               select from rangescope.runs r where r.push = pushes.id
-                 and (r.run->'exit_code' not in ('null', '0') or r.run->'signal' <> 'null')))
-           order by began desc, id desc limit 1)",
-        {push, on, like != nullptr ? Value(key_of(*like)) : Value()}, 2);
-  };
-  const auto found = find(machine);
-  if (!found) return tl::make_unexpected(found.error());
-  if (found->empty()) {
-    const auto elsewhere = machine ? find(std::nullopt) : found;
-    if (elsewhere && !elsewhere->empty())
-      return base::fail(base::Code::kNotComparable,
-                        "it holds no such run of a machine like this one (" + *machine + ")", name(),
-                        "Push one that was made here: rangescope runs push " + base::shell_quote(name()) + " RUN");
-    return base::fail(
-        base::Code::kNoInput,
-        push.empty() ? "it holds no other run" : "it holds no run or commit '" + base::printable(push) + "'", name(),
-        "See what there is: rangescope runs list --from " + base::shell_quote(name()));
-  }
-  model::Side side{name() + "#" + or_empty(found->front()[1]), {}};
-  const auto rows = TRY(database_.query(kLoadPush, {found->front()[0]}, 1));
-  if (rows.empty()) return base::fail(base::Code::kBadData, "the push holds no run", side.label, "Push it again");
-  for (const auto& row : rows) {
-    auto run = TRY(read_digest(or_empty(row[0]), side.label));
-    side.runs.push_back(std::move(run));
-  }
-  return side;
-}
-
-base::Result<History> Store::history_now(const std::string& region, const std::string& tag) const {
-  const auto parts = base::split(region, '>');
-  std::string last(base::trim(parts.back()));
-  if (const auto at = last.rfind('@'); parts.size() == 1 && at != std::string::npos) last.erase(0, at + 1);
-  const auto paths = TRY(database_.query(
-      R"(select distinct domain, to_jsonb(path)::text from rangescope.regions
-         where path[array_length(path, 1)] = $1 order by 1, 2 limit 1000)",
-      {last}, 2));
-  struct Place {
-    std::string text, domain, path;
-  };
-  std::vector<Place> exact, ending;
-  for (const auto& row : paths) {
-    const Json json = Json::parse(or_empty(row[1]), nullptr, false);
-    std::vector<std::string> path;
-    if (json.is_array())
-      for (const Json& part : json) path.push_back(part.is_string() ? part.get<std::string>() : std::string());
-    Place place{model::path_text(or_empty(row[0]), path), or_empty(row[0]), or_empty(row[1])};
-    (place.text == region ? exact : ending).push_back(std::move(place));
-  }
-  if (exact.empty() && parts.size() > 1) ending.clear();
-  const auto& places = exact.empty() ? ending : exact;
-  if (places.empty()) {
-    std::vector<std::string> names;
-    if (const auto all = database_.query(
-            "select distinct path[array_length(path, 1)] from rangescope.regions order by 1 limit 10000", {}, 1))
-      for (const auto& row : *all) names.push_back(or_empty(row[0]));
-    std::string hint = base::did_you_mean(last, names);
-    if (hint.empty()) hint = "See what there is: rangescope compare " + base::shell_quote(name()) + " RUN";
-    return base::fail(base::Code::kNoInput, "no run has a region '" + base::printable(region) + "'", name(),
-                      std::move(hint));
-  }
-  if (places.size() > 1) {
-    std::vector<std::string> texts;
-    for (const Place& place : places) texts.push_back(base::shell_quote(place.text));
-    return base::fail(base::Code::kUsage, "several regions are called so: " + base::join(texts, ", "), name(),
-                      "Name one with its path");
-  }
-  const model::Measure* measure = model::find_measure(tag);
-  const bool per_occurrence = measure != nullptr && model::adds_up(*measure);
-  const auto rows = TRY(database_.query(
-      R"(select p.id, p.name, p.machine, p.commit, p.dirty, (extract(epoch from p.began) * 1e9)::bigint,
-                (g."values"->>$3)::double precision / case when $4::boolean then nullif(g.occurrences, 0) else 1 end
-         from rangescope.pushes p join rangescope.runs r on r.push = p.id join rangescope.regions g on g.run = r.id
-         where g.domain = $1 and g.path = array(select jsonb_array_elements_text($2::jsonb)) and g."values" ? $3
-         order by p.began, p.id, 7)",
-      {places.front().domain, places.front().path, tag, per_occurrence ? "true" : "false"}, 7));
-  History out{places.front().text, {}};
-  std::string before;
-  for (const auto& row : rows) {
-    const auto value = row[6] ? base::to_double(*row[6]) : std::nullopt;
-    if (!value) continue;
-    if (out.points.empty() || row[0] != before)
-      out.points.push_back({or_empty(row[1]), or_empty(row[2]), or_empty(row[3]), row[4] == "t", whole(row[5]), {}});
-    before = or_empty(row[0]);
-    out.points.back().values.push_back(*value);
-  }
-  if (out.points.empty())
-    return base::fail(base::Code::kNothingCaptured, "no run has a value " + base::printable(tag) + " of it", out.region,
-                      "Name another one with --metric");
-  return out;
+  return read<History>([&]() -> base::Result<History> {
+    const auto parts = base::split(region, '>');
+    std::string last(base::trim(parts.back()));
+    if (const auto at = last.rfind('@'); parts.size() == 1 && at != std::string::npos) last.erase(0, at + 1);
+    const auto paths = TRY(database_.query(
+        R"(select distinct domain, to_jsonb(path)::text from rangescope.regions
+           where path[array_length(path, 1)] = $1 order by 1, 2 limit 1000)",
+        {last}, 2));
+    struct Place {
+      std::string text, domain, path;
+    };
+    std::vector<Place> exact, ending;
+    for (const auto& row : paths) {
+      const Json json = Json::parse(or_empty(row[1]), nullptr, false);
+      std::vector<std::string> path;
+      if (json.is_array())
+        for (const Json& part : json) path.push_back(part.is_string() ? part.get<std::string>() : std::string());
+      Place place{model::path_text(or_empty(row[0]), path), or_empty(row[0]), or_empty(row[1])};
+      (place.text == region ? exact : ending).push_back(std::move(place));
+    }
+    if (exact.empty() && parts.size() > 1) ending.clear();
+    const auto& places = exact.empty() ? ending : exact;
+    if (places.empty()) {
+      std::vector<std::string> names;
+      if (const auto all = database_.query(
+              "select distinct path[array_length(path, 1)] from rangescope.regions order by 1 limit 10000", {}, 1))
+        for (const auto& row : *all) names.push_back(or_empty(row[0]));
+      std::string hint = base::did_you_mean(last, names);
+      if (hint.empty()) hint = "See what there is: rangescope compare " + base::shell_quote(name()) + " RUN";
+      return base::fail(base::Code::kNoInput, "no run has a region '" + base::printable(region) + "'", name(),
+                        std::move(hint));
+    }
+    if (places.size() > 1) {
+      std::vector<std::string> texts;
+      for (const Place& place : places) texts.push_back(base::shell_quote(place.text));
+      return base::fail(base::Code::kUsage, "several regions are called so: " + base::join(texts, ", "), name(),
+                        "Name one with its path");
+    }
+    const model::Measure* measure = model::find_measure(tag);
+    const bool per_occurrence = measure != nullptr && model::adds_up(*measure);
+    const auto rows = TRY(database_.query(
+        R"(select p.id, p.name, p.machine, p.commit, p.dirty, (extract(epoch from p.began) * 1e9)::bigint,
+                  (g."values"->>$3)::double precision / case when $4::boolean then nullif(g.occurrences, 0) else 1 end
+           from rangescope.pushes p join rangescope.runs r on r.push = p.id join rangescope.regions g on g.run = r.id
+           where g.domain = $1 and g.path = array(select jsonb_array_elements_text($2::jsonb)) and g."values" ? $3
+           order by p.began, p.id, 7)",
+        {places.front().domain, places.front().path, tag, per_occurrence ? "true" : "false"}, 7));
+    History out{places.front().text, {}};
+    std::string before;
+    for (const auto& row : rows) {
+      const auto value = row[6] ? base::to_double(*row[6]) : std::nullopt;
+      if (!value) continue;
+      if (out.points.empty() || row[0] != before)
+        out.points.push_back({or_empty(row[1]), or_empty(row[2]), or_empty(row[3]), row[4] == "t", whole(row[5]), {}});
+      before = or_empty(row[0]);
+      out.points.back().values.push_back(*value);
+    }
+    if (out.points.empty())
+      return base::fail(base::Code::kNothingCaptured, "no run has a value " + base::printable(tag) + " of it",
+                        out.region, "Name another one with --metric");
+    return out;
+  });
 }
 
 }  // namespace rangescope::runs

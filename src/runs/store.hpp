@@ -76,10 +76,6 @@ class Store {
   /// What reads is one transaction too, and needs the schema.
   template <class Answer>
   [[nodiscard]] base::Result<Answer> read(const std::function<base::Result<Answer>()>& work) const;
-  [[nodiscard]] base::Result<std::vector<Stored>> list_now(std::size_t most) const;
-  [[nodiscard]] base::Result<model::Side> load_now(const std::string& push,
-                                                   const std::vector<model::Digest>* like) const;
-  [[nodiscard]] base::Result<History> history_now(const std::string& region, const std::string& tag) const;
   [[nodiscard]] base::Result<void> insert(const std::string& name, const std::vector<model::Digest>& runs) const;
   base::Postgres database_;
 };

@@ -246,17 +246,14 @@ class Unpacker {
 
 }  // namespace
 
-UnpackLimits unpack_limits(std::uint64_t packed_bytes) {
-  return {.bytes = base::most_unpacked(packed_bytes), .members = 100'000};
-}
-
 base::Result<Packed> unpack_run(const fs::path& archive, const fs::path& root, std::optional<UnpackLimits> limits) {
-  const auto file = base::Mapping::open(archive);
-  if (!file) return base::fail(base::Result<base::Mapping>(tl::make_unexpected(file.error())));
+  const auto file = TRY(base::Mapping::open(archive));
   std::error_code error;
   fs::create_directories(root, error);
   auto folder = TRY(Folder::open(fs::weakly_canonical(root, error)));
-  return Unpacker(archive, std::move(folder), limits.value_or(unpack_limits(file->text().size()))).run(file->text());
+  const std::string_view bytes = file.text();
+  if (!limits) limits = {.bytes = base::most_unpacked(bytes.size()), .members = 100'000};
+  return Unpacker(archive, std::move(folder), *limits).run(bytes);
 }
 
 }  // namespace rangescope::runs

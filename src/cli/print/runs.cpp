@@ -1,12 +1,10 @@
 #include "cli/print/runs.hpp"
 
-#include <fmt/format.h>
+#include <fmt/chrono.h>
 
-#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "base/process.hpp"
-#include "base/table.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "runs/imports.hpp"
@@ -18,14 +16,6 @@
 
 namespace rangescope::cli {
 namespace {
-
-std::string local_text(std::int64_t unix_ns) {
-  const std::time_t seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
-  std::tm parts{};
-  ::localtime_r(&seconds, &parts);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts)};
-}
 
 // "done", "interrupted", "nothing_captured" ...: what a list has room for.
 std::string state_text(const std::filesystem::path& run) {
@@ -60,19 +50,19 @@ nlohmann::json as_json(const std::filesystem::path& run, const runs::Manifest& m
 
 }  // namespace
 
-std::string runs_json(std::span<const std::filesystem::path> folders) {
+nlohmann::json runs_json(std::span<const std::filesystem::path> folders) {
   nlohmann::json out = nlohmann::json::array();
   for (const auto& run : folders)
     if (const auto manifest = runs::read_manifest(run)) out.push_back(as_json(run, *manifest));
-  return base::printable_json(out.dump(2)) + "\n";
+  return out;
 }
 
-base::Result<std::string> run_json(const std::filesystem::path& run) {
+base::Result<nlohmann::json> run_json(const std::filesystem::path& run) {
   const auto manifest = TRY(runs::read_manifest(run));
-  return base::printable_json(as_json(run, manifest).dump(2)) + "\n";
+  return as_json(run, manifest);
 }
 
-std::string stages_json(std::span<const runs::StageCount> counts) {
+nlohmann::json stages_json(std::span<const runs::StageCount> counts) {
   nlohmann::json out = nlohmann::json::array();
   for (const runs::StageCount& one : counts)
     out.push_back({{"stage", one.stage},
@@ -83,11 +73,11 @@ std::string stages_json(std::span<const runs::StageCount> counts) {
                    {"failed", one.failed},
                    {"not_tried", one.refused},
                    {"median_wall_ns", one.median_wall_ns}});
-  return base::printable_json(out.dump(2)) + "\n";
+  return out;
 }
 
-std::string runs_table(std::span<const std::filesystem::path> folders, std::size_t width, bool color) {
-  base::Table table({{"run", false},
+report::Grid runs_grid(std::span<const std::filesystem::path> folders) {
+  report::Grid grid({{"run", false},
                      {"began", false},
                      {"took", true, false, 2},
                      {"state", false},
@@ -98,14 +88,15 @@ std::string runs_table(std::span<const std::filesystem::path> folders, std::size
     if (!manifest) continue;
     const bool finished = manifest->end_unix_ns > 0;
     const std::string job = runs::job::job_of(run).filename().string();
-    table.add({{(job.empty() ? "" : job + "/") + run.filename().string()},
-               {local_text(manifest->start_unix_ns)},
-               {finished ? base::format_ns(static_cast<double>(manifest->end_unix_ns - manifest->start_unix_ns)) : "-"},
-               {state_text(run)},
-               {base::format_bytes(static_cast<double>(runs::size_of(run)))},
-               {base::printable(command_of(*manifest))}});
+    const auto began = static_cast<std::time_t>(manifest->start_unix_ns / 1'000'000'000);
+    grid.add({{(job.empty() ? "" : job + "/") + run.filename().string()},
+              {fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(began))},
+              {finished ? base::format_ns(static_cast<double>(manifest->end_unix_ns - manifest->start_unix_ns)) : "-"},
+              {state_text(run)},
+              {base::format_bytes(static_cast<double>(runs::size_of(run)))},
+              {command_of(*manifest)}});
   }
-  return table.render(width, color);
+  return grid;
 }
 
 base::Result<std::string> run_page(const std::filesystem::path& run) {
@@ -145,8 +136,8 @@ base::Result<std::string> run_page(const std::filesystem::path& run) {
   return page;
 }
 
-std::string stages_table(std::span<const runs::StageCount> counts, std::size_t width, bool color) {
-  base::Table table({{"stage", false},
+report::Grid stages_grid(std::span<const runs::StageCount> counts) {
+  report::Grid grid({{"stage", false},
                      {"tool", false},
                      {"step", false},
                      {"ok"},
@@ -158,23 +149,22 @@ std::string stages_table(std::span<const runs::StageCount> counts, std::size_t w
   for (const runs::StageCount& count : counts) {
     std::string why;
     for (const auto& [cause, times] : count.causes)
-      why += (why.empty() ? "" : ", ") + fmt::format("{} {}", times, base::printable(cause));
-    table.add({{count.stage},
-               {count.tool},
-               {count.step},
-               {std::to_string(count.ok)},
-               {std::to_string(count.empty)},
-               {std::to_string(count.failed)},
-               {std::to_string(count.refused)},
-               {count.median_wall_ns > 0 ? base::format_ns(static_cast<double>(count.median_wall_ns)) : "-"},
-               {why}});
+      why += (why.empty() ? "" : ", ") + fmt::format("{} {}", times, cause);
+    grid.add({{count.stage},
+              {count.tool},
+              {count.step},
+              {std::to_string(count.ok)},
+              {std::to_string(count.empty)},
+              {std::to_string(count.failed)},
+              {std::to_string(count.refused)},
+              {count.median_wall_ns > 0 ? base::format_ns(static_cast<double>(count.median_wall_ns)) : "-"},
+              {why}});
   }
-  return table.render(width, color);
+  return grid;
 }
 
-std::string baselines_table(std::span<const std::pair<std::filesystem::path, runs::Baseline>> baselines,
-                            std::size_t width, bool color) {
-  base::Table table({{"name", false},
+report::Grid baselines_grid(std::span<const std::pair<std::filesystem::path, runs::Baseline>> baselines) {
+  report::Grid grid({{"name", false},
                      {"machine", false, false, 3},
                      {"runs"},
                      {"ranges", true, false, 2},
@@ -182,14 +172,14 @@ std::string baselines_table(std::span<const std::pair<std::filesystem::path, run
                      {"command", false, true}});
   for (const auto& [path, baseline] : baselines) {
     const model::Digest& run = baseline.runs.front();
-    table.add({{base::printable(baseline.name)},
-               {base::printable(baseline.machine)},
-               {std::to_string(baseline.runs.size())},
-               {std::to_string(run.regions.size())},
-               {runs::utc_text(baseline.saved_unix_ns)},
-               {base::printable(base::shell_quote(run.run.command))}});
+    grid.add({{baseline.name},
+              {baseline.machine},
+              {std::to_string(baseline.runs.size())},
+              {std::to_string(run.regions.size())},
+              {runs::utc_text(baseline.saved_unix_ns)},
+              {base::shell_quote(run.run.command)}});
   }
-  return table.render(width, color);
+  return grid;
 }
 
 }  // namespace rangescope::cli

@@ -11,8 +11,6 @@
 
 namespace rangescope::report {
 
-class JsonWriter;
-
 using WriteComparison = void(const model::Comparison& comparison, const Style& style, Sink& sink);
 
 struct ComparisonFormat {
@@ -31,8 +29,6 @@ struct ComparisonFormat {
 WriteComparison write_comparison_json, write_comparison_csv, write_comparison_html;
 /// Call chains as difffolded.pl prints them: `range;function;function SAMPLES SAMPLES`, a number each side.
 WriteComparison write_comparison_collapsed;
-/// What the JSON is, within another document.
-void write_comparison_object(const model::Comparison& comparison, JsonWriter& json);
 
 // The gate's answer: lines for people, JSON, JUnit XML for build servers, Markdown for a pull request.
 

@@ -101,8 +101,7 @@ void write_flame(const model::Comparison& comparison, const model::ComparedRegio
     node.name = at->second;
   }
   sink.write("<div id=\"flame\"></div><script type=\"application/json\" id=\"flame-data\">");
-  ScriptSink escaped(sink);
-  JsonWriter json(escaped, true);
+  JsonWriter json(sink, true);
   json.open_object();
   json.fields("region", region_label(region), "sides", std::array{side_letter(0), side_letter(last)}, "sample_ns",
               std::array{region.sample_ns.front(), region.sample_ns[last]}, "shortened", shortened);

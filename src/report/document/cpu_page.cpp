@@ -40,6 +40,19 @@ const model::Region* cpu_region(const model::Report& report, const std::string& 
   return best;
 }
 
+/// "forward (modeling_llama.py:312)", "gemm_kernel [libfoo.so]"
+std::string function_text(const model::CpuFunction& function) {
+  if (function.python)
+    return function.line > 0 ? fmt::format("{} ({}:{})", function.name, base::file_name(function.file), function.line)
+                             : fmt::format("{} ({})", function.name, base::file_name(function.file));
+  if (function.name.find("+0x") != std::string::npos || function.name.starts_with('[') ||
+      function.name.starts_with('('))
+    return function.name;
+  if (function.module.starts_with('[')) return function.name + " " + function.module;
+  if (!function.module.empty()) return fmt::format("{} [{}]", function.name, base::file_name(function.module));
+  return function.name;
+}
+
 Grid function_grid(const char* title, const std::vector<model::CpuFunction>& list, double wall, std::size_t most) {
   Grid grid({{title, false, true}, {"self"}, {"self %", true, false, 1}, {"total"}, {"total %", true, false, 1}});
   grid.least = 40;
@@ -82,18 +95,6 @@ Grid counter_grid(const model::Report& report, const model::Region& region) {
 }
 
 }  // namespace
-
-std::string function_text(const model::CpuFunction& function) {
-  if (function.python)
-    return function.line > 0 ? fmt::format("{} ({}:{})", function.name, base::file_name(function.file), function.line)
-                             : fmt::format("{} ({})", function.name, base::file_name(function.file));
-  if (function.name.find("+0x") != std::string::npos || function.name.starts_with('[') ||
-      function.name.starts_with('('))
-    return function.name;
-  if (function.module.starts_with('[')) return function.name + " " + function.module;
-  if (!function.module.empty()) return fmt::format("{} [{}]", function.name, base::file_name(function.module));
-  return function.name;
-}
 
 Section process_section(const model::Report& report, const Style& style) {
   Section section{"Processes", true};

@@ -16,7 +16,4 @@ namespace rangescope::report {
 [[nodiscard]] Section process_section(const model::Report& report, const Style& style);
 [[nodiscard]] Section program_functions(const model::Report& report, const Style& style);
 
-/// "forward (modeling_llama.py:312)", "gemm_kernel [libfoo.so]": one line, as it is shown everywhere.
-[[nodiscard]] std::string function_text(const model::CpuFunction& function);
-
 }  // namespace rangescope::report

@@ -57,7 +57,7 @@ void JsonWriter::key(std::string_view name) {
 void JsonWriter::quoted(std::string_view value) {
   std::string shown;
   const bool foreign = !base::is_utf8(value);
-  if (foreign || printable_) {
+  if (foreign || page_) {
     shown = base::printable(value);
     value = shown;
     escaped_ |= foreign;
@@ -77,7 +77,12 @@ void JsonWriter::quoted(std::string_view value) {
           out += c;
     }
   }
-  put(base::printable_json(out) + "\"");
+  out = base::printable_json(out);
+  constexpr std::pair<std::string_view, std::string_view> kScript[] = {
+      {"<", "\\u003c"}, {">", "\\u003e"}, {"&", "\\u0026"}, {"\xE2\x80\xA8", "\\u2028"}, {"\xE2\x80\xA9", "\\u2029"}};
+  for (const auto& [from, to] : kScript)
+    if (page_) out = base::replace_all(out, from, to);
+  put(out + "\"");
 }
 
 void JsonWriter::text(std::string_view value) {
@@ -155,12 +160,10 @@ void write_devices(JsonWriter& json, const model::Report& report) {
     json.open_line_object();
     json.field("name", i < report.device_names.size() ? report.device_names[i] : std::string());
     if (i < report.device_uuids.size() && !report.device_uuids[i].empty()) json.field("uuid", report.device_uuids[i]);
-    json.field("ordinal", device.ordinal);
-    device.process < report.processes.size() ? json.field("process", report.processes[device.process].pid)
-                                             : json.null_field("process");
-    json.fields("compute_major", device.compute_major, "compute_minor", device.compute_minor, "sm_count",
-                device.sm_count, "memory_bytes", device.memory_bytes, "l2_bytes", device.l2_bytes, "sm_clock_hz",
-                device.sm_clock_hz, "memory_bytes_per_s", device.memory_bytes_per_s, "mig", device.mig);
+    json.fields("ordinal", device.ordinal, "process", pid_of(report, device.process), "compute_major",
+                device.compute_major, "compute_minor", device.compute_minor, "sm_count", device.sm_count,
+                "memory_bytes", device.memory_bytes, "l2_bytes", device.l2_bytes, "sm_clock_hz", device.sm_clock_hz,
+                "memory_bytes_per_s", device.memory_bytes_per_s, "mig", device.mig);
     json.close();
   }
   json.close();

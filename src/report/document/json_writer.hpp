@@ -21,8 +21,9 @@ namespace rangescope::report {
 
 class JsonWriter {
  public:
-  /// `printable`: texts as terminals and pages may show them (base::printable).
-  explicit JsonWriter(Sink& sink, bool printable = false) : sink_(sink), printable_(printable) {}
+  /// `page`: within <script> of a page, whose texts are printable (base::printable); < > & and the line ends of
+  /// JavaScript are escaped.
+  explicit JsonWriter(Sink& sink, bool page = false) : sink_(sink), page_(page) {}
   void open_object() { open('{', false); }
   void open_array() { open('[', false); }
   void open_line_object() { open('{', true); }
@@ -123,7 +124,7 @@ class JsonWriter {
   void put(std::string_view bytes);
 
   Sink& sink_;
-  bool printable_;
+  bool page_;
   std::string buffer_;
   std::vector<Level> levels_;
   bool after_key_ = false;

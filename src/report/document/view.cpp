@@ -71,6 +71,15 @@ base::Result<ColumnView> column_of(const model::Report& report, std::string_view
                     std::string(option), std::move(hint));
 }
 
+bool has_gpu(const model::Report& report) {
+  const auto busy = [](const base::Held<model::GpuWork>& work) {
+    return work && (work->kernels > 0 || work->busy_ns > 0);
+  };
+  if (busy(report.total) || busy(report.unattributed)) return true;
+  return std::any_of(report.regions.begin(), report.regions.end(),
+                     [&](const Region& region) { return busy(region.gpu); });
+}
+
 std::string scope_title(const model::Report& report, const Region& region) {
   std::string process = "all processes";
   if (region.process) {
@@ -117,13 +126,9 @@ std::vector<std::string> device_texts(const model::Report& report) {
   return texts;
 }
 
-bool has_gpu(const model::Report& report) {
-  const auto busy = [](const base::Held<model::GpuWork>& work) {
-    return work && (work->kernels > 0 || work->busy_ns > 0);
-  };
-  if (busy(report.total) || busy(report.unattributed)) return true;
-  return std::any_of(report.regions.begin(), report.regions.end(),
-                     [&](const Region& region) { return busy(region.gpu); });
+std::optional<std::uint32_t> pid_of(const model::Report& report, std::optional<std::uint32_t> process) {
+  if (!process || *process >= report.processes.size()) return {};
+  return report.processes[*process].pid;
 }
 
 std::vector<std::string> value_names(const model::Report& report) {
@@ -146,29 +151,27 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
     chosen.push_back(std::move(column));
   }
   if (!chosen.empty()) return chosen;
+  const auto add = [&](std::string_view tag, int importance) {  // of a measure
+    chosen.push_back(*column_of(report, tag, importance, ""));
+  };
+  const auto add_all = [&](std::span<const Choice> choices) {
+    for (const Choice& choice : choices) add(choice.tag, choice.importance);
+  };
   chosen.push_back({std::string(kShareTag), "share", "ratio", 11});
   const auto defaults = has_gpu(report) ? std::span<const Choice>(kGpuColumns) : std::span<const Choice>(kNvtxColumns);
   if (style.flat)  // what the list is in order of
-    for (const std::string_view tag : {"wall_ns.exclusive", "gpu.exclusive_kernel_ns"})
-      chosen.push_back(*column_of(report, tag, 11, ""));
-  for (const Choice& choice : defaults) {
-    if (style.flat && choice.tag == "wall_ns.exclusive") continue;
-    auto column = TRY(column_of(report, choice.tag, choice.importance, "--columns"));
-    chosen.push_back(std::move(column));
-  }
+    for (const std::string_view tag : {"wall_ns.exclusive", "gpu.exclusive_kernel_ns"}) add(tag, 11);
+  for (const Choice& choice : defaults)
+    if (!style.flat || choice.tag != "wall_ns.exclusive") add(choice.tag, choice.importance);
   const auto any = [&](auto has) { return std::any_of(report.regions.begin(), report.regions.end(), has); };
   if (any([](const Region& region) { return region.ranks.has_value(); })) {
-    for (const Choice& choice : kRankColumns) chosen.push_back(*column_of(report, choice.tag, choice.importance, ""));
-    chosen.push_back({std::string(kSlowestTag), "slowest", {}, 8});
-    if (any([](const Region& region) { return region.communication.has_value(); }))
-      for (const Choice& choice : kCommunicationColumns)
-        chosen.push_back(*column_of(report, choice.tag, choice.importance, ""));
+    add_all(kRankColumns);
+    add(kSlowestTag, 8);
+    if (any([](const Region& region) { return region.communication.has_value(); })) add_all(kCommunicationColumns);
   } else if (any([](const Region& region) { return region.across && !region.across->of_threads; })) {
-    for (const Choice& choice : kProcessColumns)
-      chosen.push_back(*column_of(report, choice.tag, choice.importance, ""));
+    add_all(kProcessColumns);
   }
-  if (any([](const Region& region) { return region.wall.profiler_ns > 0; }))
-    chosen.push_back(*column_of(report, "wall_ns.profiler", 7, ""));
+  if (any([](const Region& region) { return region.wall.profiler_ns > 0; })) add("wall_ns.profiler", 7);
   // Who asked for metrics wants to see them: before kernels and the slowest, after what the rest means nothing without.
   for (std::size_t i = 0; i < report.metric_columns.size() && i < kMostMetricColumns; ++i) {
     auto column = column_of(report, "metrics." + report.metric_columns[i].name, i < 2 ? 7 : 5, "--columns");
@@ -191,11 +194,9 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
     chosen.push_back(std::move(*column));
   }
   for (const std::string_view tag : {"utilization.executed", "utilization.useful", "utilization.bandwidth"}) {
-    if (any([&](const Region& region) { return model::value_of(region, tag).has_value(); }))
-      chosen.push_back(*column_of(report, tag, 6, "--columns"));
+    if (any([&](const Region& region) { return model::value_of(region, tag).has_value(); })) add(tag, 6);
   }
-  if (any([](const Region& region) { return region.bound && region.bound->kind != "unknown"; }))
-    chosen.push_back(*column_of(report, kBoundTag, 9, "--columns"));
+  if (any([](const Region& region) { return region.bound && region.bound->kind != "unknown"; })) add(kBoundTag, 9);
   return chosen;
 }
 

@@ -78,8 +78,12 @@ inline constexpr const char* kOutsideRanges = "outside ranges";
 /// every process lists its own. Without a name "GPU (compute capability 9.0)"; nothing where not even that is known.
 [[nodiscard]] std::vector<std::string> device_texts(const model::Report& report);
 
-/// Does any region have GPU work?
-[[nodiscard]] bool has_gpu(const model::Report& report);
+/// The pid of a process by its index, as far as the report has it.
+[[nodiscard]] std::optional<std::uint32_t> pid_of(const model::Report& report, std::optional<std::uint32_t> process);
+/// An index; nothing for none.
+[[nodiscard]] inline std::optional<std::uint32_t> indexed(std::uint32_t index) {
+  return index == model::kNone ? std::nullopt : std::optional(index);
+}
 /// Every name that --columns and --sort take for this report.
 [[nodiscard]] std::vector<std::string> value_names(const model::Report& report);
 

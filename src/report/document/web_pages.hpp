@@ -1,10 +1,7 @@
 // What is built from web/ and embedded in the program.
 #pragma once
 
-#include <string>
 #include <string_view>
-
-#include "report/exporter.hpp"
 
 namespace rangescope::report {
 
@@ -15,18 +12,5 @@ inline constexpr std::string_view kDataPlace = "__RANGESCOPE_DATA__";
 [[nodiscard]] std::string_view html_template();
 /// The flame graph of a comparison: style and script of the element #flame, drawn from the JSON in #flame-data.
 [[nodiscard]] std::string_view html_flame();
-
-/// Writes JSON that may stand within <script>: < > & and the line ends of JavaScript escaped.
-class ScriptSink final : public Sink {
- public:
-  explicit ScriptSink(Sink& to) : to_(to) {}
-  void write(std::string_view bytes) override;
-  [[nodiscard]] base::Result<void> finish() override { return {}; }
-
- private:
-  Sink& to_;
-  std::string buffer_;
-  std::string kept_;  ///< beginning of a character that the next write completes
-};
 
 }  // namespace rangescope::report

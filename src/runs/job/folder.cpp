@@ -74,11 +74,6 @@ std::optional<std::uint32_t> number(const nlohmann::json& json, const char* name
   return at->get<std::uint32_t>();
 }
 
-std::string text(const nlohmann::json& json, const char* name) {
-  const auto at = json.find(name);
-  return at != json.end() && at->is_string() ? at->get<std::string>() : "";
-}
-
 }  // namespace
 
 base::Result<fs::path> make_run_dir(const fs::path& root, const Place& place,
@@ -96,7 +91,7 @@ base::Result<fs::path> make_run_dir(const fs::path& root, const Place& place,
     if (fs::exists(base::in_place(folder / "manifest.json"), error)) continue;  // a run of that name
     TRY(say_job(folder, place, profiled));
     const auto json = TRY(runs::read_json(base::in_place(folder / "job.json"), kJobSchema));
-    if (text(json, "key") != base::printable(place.key)) continue;  // another start
+    if (text_in(json, "key") != base::printable(place.key)) continue;  // another start
     const fs::path run = folder / (place.rank ? fmt::format("rank-{}", *place.rank)
                                               : fmt::format("rank-unknown-{}-{}", host_name(), ::getpid()));
     if (::mkdir(base::in_place(run).c_str(), 0700) != 0) {
@@ -123,7 +118,7 @@ std::optional<Member> member_of(const fs::path& run) {
   if (!json) return std::nullopt;
   Member member{.run = run, .rank = number(*json, "rank"), .local_rank = number(*json, "local_rank")};
   member.world = number(*json, "world_size").value_or(0);
-  member.host = text(*json, "host");
+  member.host = text_in(*json, "host");
   return member;
 }
 
@@ -138,7 +133,7 @@ base::Result<Job> read_job(const fs::path& folder) {
   job.folder = fs::absolute(folder, error).lexically_normal();
   if (!job.folder.has_filename()) job.folder = job.folder.parent_path();
   job.name = job.folder.filename().string();
-  job.launcher = text(json, "launcher");
+  job.launcher = text_in(json, "launcher");
   job.world = number(json, "world_size").value_or(0);
   if (const auto start = json.find("started_unix_ns"); start != json.end() && start->is_number_integer())
     job.start_unix_ns = start->get<std::int64_t>();

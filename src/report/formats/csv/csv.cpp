@@ -30,9 +30,8 @@ std::string said_of(const model::Report& report, std::uint32_t region) {
   return base::join(texts, "; ");
 }
 
-std::string pid_of(const model::Report& report, const model::Region& region) {
-  if (!region.process || *region.process >= report.processes.size()) return {};
-  return std::to_string(report.processes[*region.process].pid);
+std::string text_of(std::optional<std::uint32_t> number) {
+  return number ? std::to_string(*number) : std::string();
 }
 
 }  // namespace
@@ -55,10 +54,10 @@ base::Result<void> export_csv(const model::Report& report, const model::Session*
     for (const RowView& shown : scope.rows) {
       const model::Region& region = *shown.region;
       fields = {std::to_string(region.id),
-                region.parent == model::kNone ? "" : std::to_string(region.parent),
-                region.process ? std::to_string(*region.process) : "",
-                pid_of(report, region),
-                region.thread ? std::to_string(*region.thread) : "",
+                text_of(indexed(region.parent)),
+                text_of(region.process),
+                text_of(pid_of(report, region.process)),
+                text_of(region.thread),
                 csv_field(region.domain),
                 std::string(kind_name(region.kind)),
                 std::to_string(region.depth),

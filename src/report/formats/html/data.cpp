@@ -10,6 +10,8 @@
 #include "report/document/json_writer.hpp"
 #include "report/document/region_table.hpp"
 #include "report/document/view.hpp"
+#include "report/document/web_pages.hpp"
+#include "report/formats.hpp"
 
 namespace rangescope::report {
 namespace {
@@ -71,14 +73,11 @@ void page_kernel_rows(JsonWriter& json, std::string_view name, const std::vector
 }
 
 void page_region_object(JsonWriter& json, const model::Report& report, const Region& region) {
-  json.field("id", region.id);
-  region.parent == model::kNone ? json.null_field("parent") : json.field("parent", region.parent);
-  json.fields("depth", region.depth, "path", region.path, "domain", region.domain, "kind", kind_name(region.kind));
+  json.fields("id", region.id, "parent", indexed(region.parent), "depth", region.depth, "path", region.path, "domain",
+              region.domain, "kind", kind_name(region.kind));
   if (region.module) json.field("module", true);
-  if (region.process) {
-    json.field("process", region.process);
-    if (*region.process < report.processes.size()) json.field("pid", report.processes[*region.process].pid);
-  }
+  if (region.process) json.field("process", region.process);
+  if (const auto pid = pid_of(report, region.process)) json.field("pid", pid);
   if (region.thread) json.field("thread", region.thread);
   values(json, "v", region);
   if (counted_of(region) > 0) json.field("each", true);
@@ -165,6 +164,20 @@ void write_html_data(const model::Report& report, const model::Session* session,
   json.key("cpu");
   session != nullptr ? write_html_cpu(report, *session, json) : json.null();
   json.close();
+}
+
+base::Result<void> export_html(const model::Report& report, const model::Session* session, const Style&, Sink& sink) {
+  const std::string_view page = html_template();
+  const auto place = page.find(kDataPlace);
+  if (place == std::string_view::npos)
+    return base::fail(base::Code::kInternal, "the embedded page has no place for the data",
+                      "src/report/formats/html/template.html", "Build it again: ./dev web");
+  sink.write(page.substr(0, place));
+  JsonWriter json(sink, true);
+  write_html_data(report, session, json);
+  json.finish();
+  sink.write(page.substr(place + kDataPlace.size()));
+  return {};
 }
 
 }  // namespace rangescope::report

@@ -130,11 +130,12 @@ TEST(Html, SaysEachCommandOnceAndNotTheOneThatMadeIt) {
   EXPECT_EQ(shown, (std::vector<std::string>{"rangescope plan", "", "", "look"}));
 }
 
-TEST(Html, SplitCharactersAreEscapedToo) {
-  StringSink text;
-  ScriptSink sink(text);
-  for (const char c : std::string_view("\"\xE2\x80\xA9\xE2\x82\xAC<\"")) sink.write(std::string_view(&c, 1));
-  EXPECT_EQ(text.text(), "\"\\u2029\xE2\x82\xAC\\u003c\"");
+TEST(Html, NoTextEndsTheScriptItStandsIn) {
+  StringSink sink;
+  JsonWriter page(sink, true);
+  page.text("\xE2\x80\xA8\xE2\x80\xA9\xE2\x82\xAC</script>&");
+  page.finish();
+  EXPECT_EQ(sink.text(), "\"\\u2028\\u2029\xE2\x82\xAC\\u003c/script\\u003e\\u0026\"\n");
 }
 
 TEST(HtmlTimeline, LinksKernelsToTheirCalls) {

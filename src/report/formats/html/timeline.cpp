@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <unordered_map>
 
 #include "report/document/json_writer.hpp"
 #include "report/formats/html/data.hpp"
-#include "report/timeline/sample_tracks.hpp"
 #include "report/timeline/timeline.hpp"
 
 namespace rangescope::report {
@@ -32,7 +32,7 @@ class Paths {
   Paths(const model::Report& report, const model::Session& session) : session_(session) {
     for (const model::Region& region : report.regions) {
       if (region.process || region.thread) continue;
-      std::uint32_t node = root(region.domain, region.kind);
+      std::uint32_t node = child(kNone, root_name(region.domain, region.kind));
       for (const std::string& name : region.path) node = child(node, name);
       nodes_[node] = region.id;
     }
@@ -41,28 +41,17 @@ class Paths {
   void start_lane() { stacks_.clear(); }
 
   [[nodiscard]] std::int64_t region(const model::Range& range) {
-    const auto domain = range.domain < session_.domains.size() ? session_.domains[range.domain].name : 0;
     const bool nests = range.kind == model::RangeKind::kPushPop;
     std::vector<Open>& stack = stacks_[range.domain];
-    std::uint32_t parent;
-    if (nests) {
-      while (!stack.empty() && stack.back().end_ns <= range.start_ns) stack.pop_back();
-    }
-    if (nests && !stack.empty()) {
-      parent = stack.back().node;
-    } else {
-      const auto found =
-          roots_.find({std::string(session_.strings.view(domain)), range.kind == model::RangeKind::kStartEnd});
-      parent = found == roots_.end() ? kNone : found->second;
-    }
+    while (nests && !stack.empty() && stack.back().end_ns <= range.start_ns) stack.pop_back();
+    const bool inner = nests && !stack.empty();
+    const auto domain = range.domain < session_.domains.size() ? session_.domains[range.domain].name : 0;
+    const std::uint32_t parent =
+        inner ? stack.back().node : find(kNone, root_name(session_.strings.view(domain), range.kind));
     std::uint32_t node = kNone;
     if (parent != kNone) {
-      auto [at, fresh] = known_.try_emplace(key(parent, range.name), kNone);
-      if (fresh) {
-        const auto& children = children_[parent];
-        const auto found = children.find(std::string(session_.strings.view(range.name)));
-        if (found != children.end()) at->second = found->second;
-      }
+      const auto [at, fresh] = known_.try_emplace(std::uint64_t{parent} << 32 | range.name, kNone);
+      if (fresh) at->second = find(parent, std::string(session_.strings.view(range.name)));
       node = at->second;
     }
     if (nests) stack.push_back({range.end_ns, node});
@@ -74,29 +63,22 @@ class Paths {
     std::int64_t end_ns;
     std::uint32_t node;
   };
-  static std::uint64_t key(std::uint32_t parent, std::uint32_t name) { return std::uint64_t{parent} << 32 | name; }
-  std::uint32_t fresh() {
-    nodes_.push_back(kNone);
-    children_.emplace_back();
-    return static_cast<std::uint32_t>(nodes_.size() - 1);
+  static std::string root_name(std::string_view domain, model::RangeKind kind) {
+    return (kind == model::RangeKind::kStartEnd ? "s" : "p") + std::string(domain);
   }
-  std::uint32_t root(const std::string& domain, model::RangeKind kind) {
-    const auto [at, is_new] = roots_.try_emplace({domain, kind == model::RangeKind::kStartEnd}, 0);
-    if (is_new) at->second = fresh();
-    return at->second;
+  [[nodiscard]] std::uint32_t find(std::uint32_t parent, std::string name) const {
+    const auto found = children_.find({parent, std::move(name)});
+    return found == children_.end() ? kNone : found->second;
   }
   std::uint32_t child(std::uint32_t parent, const std::string& name) {
-    const auto found = children_[parent].find(name);
-    if (found != children_[parent].end()) return found->second;
-    const std::uint32_t node = fresh();
-    children_[parent].emplace(name, node);
-    return node;
+    const auto [at, fresh] = children_.try_emplace({parent, name}, static_cast<std::uint32_t>(nodes_.size()));
+    if (fresh) nodes_.push_back(kNone);
+    return at->second;
   }
 
   const model::Session& session_;
-  std::map<std::pair<std::string, bool>, std::uint32_t> roots_;
+  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> children_;  // by parent and name; roots have none
   std::vector<std::uint32_t> nodes_;  // region id, kNone where the path is only on the way to one
-  std::vector<std::unordered_map<std::string, std::uint32_t>> children_;
   std::unordered_map<std::uint64_t, std::uint32_t> known_;
   std::unordered_map<std::uint32_t, std::vector<Open>> stacks_;
 };

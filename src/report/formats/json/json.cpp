@@ -204,14 +204,11 @@ void over_ranks(JsonWriter& json, const Region& region) {
 void region_object(JsonWriter& json, const model::Report& report, const Region& region) {
   json.open_object();
   (void)json.take_escaped();
-  json.field("id", region.id);
-  region.parent == model::kNone ? json.null_field("parent") : json.field("parent", region.parent);
-  json.fields("depth", region.depth, "path", region.path, "domain", region.domain);
+  json.fields("id", region.id, "parent", indexed(region.parent), "depth", region.depth, "path", region.path, "domain",
+              region.domain);
   json.fields("name_escaped", json.take_escaped(), "kind", kind_name(region.kind));
   if (region.module) json.field("module", true);
-  const bool known = region.process && *region.process < report.processes.size();
-  known ? json.field("process", report.processes[*region.process].pid) : json.null_field("process");
-  json.fields("process_index", region.process, "thread", region.thread);
+  json.fields("process", pid_of(report, region.process), "process_index", region.process, "thread", region.thread);
   for (const model::Measure& measure : model::measures())
     if (measure.tag.find('.') == std::string_view::npos) json.field(measure.tag, measure.get(region));
   json.open_line_object("wall_ns");
@@ -247,10 +244,8 @@ void verdicts(JsonWriter& json, const model::Report& report, std::span<const mod
   json.line_objects("verdict", list, [&](const model::Verdict& verdict) {
     json.fields("kind", verdict.kind, "severity", model::weight_name(verdict.severity), "path", verdict.path, "region",
                 verdict.region);
-    const bool known = verdict.process && *verdict.process < report.processes.size();
-    known ? json.field("process", report.processes[*verdict.process].pid) : json.null_field("process");
-    json.fields("text", verdict.text, "advice", or_null(model::advice_for(verdict)), "saves_ns", verdict.saves_ns,
-                "saves_share", verdict.saves_share);
+    json.fields("process", pid_of(report, verdict.process), "text", verdict.text, "advice",
+                or_null(model::advice_for(verdict)), "saves_ns", verdict.saves_ns, "saves_share", verdict.saves_share);
     json.open_line_object("evidence");
     for (const auto& [name, value] : verdict.evidence) json.field(name, value);
     json.close();

@@ -15,7 +15,6 @@
 #include "report/document/json_writer.hpp"
 #include "report/formats.hpp"
 #include "report/formats/perfetto/annotations.hpp"
-#include "report/timeline/sample_tracks.hpp"
 #include "report/timeline/timeline.hpp"
 
 namespace rangescope::report {

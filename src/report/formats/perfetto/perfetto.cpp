@@ -32,7 +32,6 @@
 #include "report/document/findings.hpp"
 #include "report/document/flame.hpp"
 #include "report/formats/perfetto/annotations.hpp"
-#include "report/timeline/sample_tracks.hpp"
 #include "report/timeline/timeline.hpp"
 
 namespace rangescope::report {

@@ -4,7 +4,8 @@
 
 #include "base/text.hpp"
 #include "model/measure.hpp"
-#include "report/timeline/sample_tracks.hpp"
+#include "report/document/view.hpp"
+#include "report/timeline/timeline.hpp"
 
 namespace rangescope::report::tables {
 namespace {
@@ -41,10 +42,6 @@ class Put {
   Rows& rows_;
 };
 
-/// An index, nothing for none.
-std::optional<std::uint32_t> known(std::uint32_t index) {
-  return index == kNone ? std::nullopt : std::optional(index);
-}
 /// A time, nothing while it is open.
 std::optional<std::int64_t> closed(std::int64_t at_ns) {
   return at_ns == model::kOpen ? std::nullopt : std::optional(at_ns);
@@ -93,10 +90,9 @@ class Writer {
     for (const model::Measure& measure : model::measures())
       columns += ", " + column_of(measure.tag) + (measure.unit == model::Unit::kCount ? " integer" : " real");
     return fill("regions", columns, report_.regions, [&](Put& put, std::size_t, const model::Region& region) {
-      const bool process = region.process && *region.process < report_.processes.size();
-      put(region.id, known(region.parent), base::join(region.path, " > "),
+      put(region.id, indexed(region.parent), base::join(region.path, " > "),
           region.path.empty() ? std::string{} : region.path.back(), region.domain, kind_of(region.kind), region.depth,
-          process ? std::optional(report_.processes[*region.process].pid) : std::nullopt, region.thread);
+          pid_of(report_, region.process), region.thread);
       for (const model::Measure& measure : model::measures()) {
         const auto value = measure.get(region);
         value&& measure.unit == model::Unit::kCount ? put(static_cast<std::int64_t>(*value)) : put(value);
@@ -183,7 +179,7 @@ class Writer {
                    const model::Attributes* more = at(s_.attributes, range.attributes);
                    const bool payload = more != nullptr && more->payload_type != model::PayloadType::kAbsent;
                    put(i, text_of(range.name), domain != nullptr ? text_of(domain->name) : std::string_view(),
-                       kind_of(range.kind), range.start_ns, closed(range.end_ns), pid_of(range.thread),
+                       kind_of(range.kind), range.start_ns, closed(range.end_ns), thread_pid(range.thread),
                        tid_of(range.thread), tid_of(range.end_thread),
                        more != nullptr ? std::optional(more->category) : std::nullopt,
                        more != nullptr && more->has_color ? std::optional(more->color_argb) : std::nullopt,
@@ -198,7 +194,7 @@ class Writer {
                  "correlation integer",
                  s_.launches, [&](Put& put, std::size_t i, const model::Launch& launch) {
                    put(i, text_of(launch.name), kKinds[static_cast<std::size_t>(launch.kind)], launch.start_ns,
-                       closed(launch.end_ns), pid_of(launch.thread), tid_of(launch.thread), launch.correlation);
+                       closed(launch.end_ns), thread_pid(launch.thread), tid_of(launch.thread), launch.correlation);
                  });
   }
 
@@ -214,13 +210,13 @@ class Writer {
                        text_of(name != nullptr ? name->short_name : model::StringId{}), kernel.start_ns, kernel.end_ns,
                        kernel.end_ns - kernel.start_ns);
                    stream(put, kernel.stream, true);
-                   put(known(kernel.launch));
+                   put(indexed(kernel.launch));
                    if (shape == nullptr)
                      put(std::optional<int>(), std::optional<int>(), std::optional<int>(), std::optional<int>());
                    else
                      put(triple(shape->grid), triple(shape->block), shape->registers_per_thread,
                          std::uint64_t{shape->static_shared_bytes} + shape->dynamic_shared_bytes);
-                   put(known(i < places_.of_kernel.size() ? places_.of_kernel[i] : kNone));
+                   put(indexed(i < places_.of_kernel.size() ? places_.of_kernel[i] : kNone));
                  });
   }
 
@@ -259,7 +255,7 @@ class Writer {
                  s_.copies, [&](Put& put, std::size_t i, const model::Copy& copy) {
                    put(i, static_cast<int>(copy.kind), copy.bytes, copy.start_ns, copy.end_ns);
                    stream(put, copy.stream, false);
-                   put(known(copy.launch));
+                   put(indexed(copy.launch));
                  });
   }
 
@@ -267,7 +263,7 @@ class Writer {
     return large("cpu_samples", "id integer, at_ns integer, pid integer, tid integer, thread text, frame integer",
                  s_.cpu.samples, [&](Put& put, std::size_t i, const model::CpuSample& sample) {
                    const model::CpuThread& thread = s_.cpu.threads[sample.thread];
-                   put(i, sample.at_ns, thread.pid, thread.tid, text_of(thread.name), known(sample.stack));
+                   put(i, sample.at_ns, thread.pid, thread.tid, text_of(thread.name), indexed(sample.stack));
                  });
   }
 
@@ -278,7 +274,7 @@ class Writer {
                  s_.cpu.waits, [&](Put& put, std::size_t i, const model::CpuWait& wait) {
                    const model::CpuThread& thread = s_.cpu.threads[wait.thread];
                    put(i, kKinds[static_cast<std::size_t>(wait.kind)], wait.start_ns, wait.end_ns, thread.pid,
-                       thread.tid, known(wait.stack));
+                       thread.tid, indexed(wait.stack));
                  });
   }
 
@@ -297,7 +293,7 @@ class Writer {
                  s_.cpu.stacks, [&](Put& put, std::size_t i, const auto& stack) {
                    const model::CpuFrame& frame = s_.cpu.frames[stack.frame];
                    const auto text = [&](model::StringId id) { return id == 0 ? std::string_view() : text_of(id); };
-                   put(i, known(stack.parent), kKinds[static_cast<std::size_t>(frame.kind)], text(frame.name),
+                   put(i, indexed(stack.parent), kKinds[static_cast<std::size_t>(frame.kind)], text(frame.name),
                        text(frame.file), frame.line == 0 ? std::nullopt : std::optional(frame.line),
                        text(frame.module));
                  });
@@ -318,7 +314,7 @@ class Writer {
     const model::Process* process = at(s_.processes, index);
     return process != nullptr ? std::optional(process->pid) : std::nullopt;
   }
-  [[nodiscard]] std::optional<std::uint32_t> pid_of(std::uint32_t index) const {
+  [[nodiscard]] std::optional<std::uint32_t> thread_pid(std::uint32_t index) const {
     const model::Thread* thread = at(s_.threads, index);
     return process_pid(thread != nullptr ? thread->process : kNone);
   }
