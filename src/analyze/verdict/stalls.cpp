@@ -1,7 +1,6 @@
 // Why warps of a range's kernels wait, and at which line: by samples of the program counter.
 #include <fmt/format.h>
 
-#include "analyze/verdict/causes.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "base/text.hpp"
 

@@ -8,18 +8,18 @@
 #include "base/units.hpp"
 
 namespace rangescope::read::native {
-namespace wired = wire::pc;
+namespace recorded = wire::pc;
 
 bool PcReader::take(const GpuRecord& record) {
-  switch (static_cast<wired::Type>(record.head().type)) {
-    case wired::Type::kReason: {
+  switch (static_cast<recorded::Type>(record.head().type)) {
+    case recorded::Type::kReason: {
       const auto name = record.as<wire::gpu::Name>();
       reasons_[name.head.id] = record.text(sizeof name, name.bytes);
       return true;
     }
-    case wired::Type::kPlace: places_[record.head().id] = record.as<wired::Place>(); return true;
-    case wired::Type::kSamples: {
-      const auto head = record.as<wired::Samples>();
+    case recorded::Type::kPlace: places_[record.head().id] = record.as<recorded::Place>(); return true;
+    case recorded::Type::kSamples: {
+      const auto head = record.as<recorded::Samples>();
       const std::string_view pairs = record.text(sizeof head, std::size_t{head.count} * 8);
       damaged_ += pairs.size() == std::size_t{head.count} * 8 ? 0 : 1;
       for (std::size_t i = 0; i + 8 <= pairs.size(); i += 8) {
@@ -30,8 +30,8 @@ bool PcReader::take(const GpuRecord& record) {
       }
       return true;
     }
-    case wired::Type::kWindow: {
-      const auto window = record.as<wired::Window>();
+    case recorded::Type::kWindow: {
+      const auto window = record.as<recorded::Window>();
       ++windows_;
       all_ += window.samples;
       dropped_ += window.dropped;
