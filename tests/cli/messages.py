@@ -16,7 +16,7 @@ import cases
 BIN, ROOT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 OTHERS = ("/inject/mpi/", "/collect/", "/doctor/command/", "/config/keys.tsv", "/runs/provenance.cpp")
 FOREIGN = {"--cap-add", "--pause", "--print-gpu-trace", "--profile-child-processes", "--type", "--report", "--timeunit",
-           "--user", "--proxy-user"}  # of docker, dcgmi, nvprof, nsys export and stats, curl
+           "--user", "--proxy-user", "--runtime-trace", "--output-format", "--hip-trace", "--roctx-trace"}  # of docker, dcgmi, nvprof, nsys export and stats, curl, rocprof
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 
 

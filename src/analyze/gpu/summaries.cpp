@@ -68,10 +68,10 @@ void add_totals(const model::Session& session, bool shapes, std::vector<model::O
     row.name = session.strings.view(from.name);
     if (shapes) row.shapes = session.strings.view(from.shapes);
     row.calls += from.calls;
-    row.cpu_ns += from.cpu_ns.value_or(kUnknown);
-    row.exclusive_cpu_ns += from.exclusive_cpu_ns.value_or(kUnknown);
-    row.gpu_ns += from.gpu_ns.value_or(kUnknown);
-    row.exclusive_gpu_ns += from.exclusive_gpu_ns.value_or(kUnknown);
+    row.cpu_ns += from.cpu_ns.value_or(kNan);
+    row.exclusive_cpu_ns += from.exclusive_cpu_ns.value_or(kNan);
+    row.gpu_ns += from.gpu_ns.value_or(kNan);
+    row.exclusive_gpu_ns += from.exclusive_gpu_ns.value_or(kNan);
   }
   for (auto& [key, row] : rows) out.push_back(std::move(row));
   const auto weight = [](const model::OperatorRow& row) {
@@ -175,7 +175,7 @@ base::Result<void> add_summaries(const model::Session& session, const Options& o
     add_kernels(session, of_run, std::numeric_limits<std::size_t>::max(), *report.total, report.kernels);
     if (summary.cut) {
       report.total = unknown_work();
-      for (model::KernelRow& row : report.kernels) row.share = kUnknown;
+      for (model::KernelRow& row : report.kernels) row.share = kNan;
     }
   }
   if (!outside.empty()) {
