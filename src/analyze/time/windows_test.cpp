@@ -87,7 +87,7 @@ TEST(Windows, WhatNoWindowHoldsWholeIsAbsent) {
   EXPECT_NE(named(few, "step").metrics.at("gpu_busy_estimate").absent.find("too few"), std::string::npos);
 }
 
-// What a replayed graph ran in a window may be unknown: from its call to its end counts as a pause within the window.
+// What a replayed graph ran in a window may be unknown: its call counts as a pause within the window.
 TEST(Windows, WhatAPauseWithinAWindowTouchesIsNotTraced) {
   Steps steps(3);
   const auto before = named(steps.report(), "step");

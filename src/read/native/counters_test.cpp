@@ -72,10 +72,18 @@ class Stream {
     record.bytes = static_cast<std::uint32_t>(text.size());
     put(record, text.data(), text.size());
   }
+  void api(std::uint32_t id, const std::string& text) {
+    gpu::Name record{};
+    record.head.type = gpu::Type::kApi;
+    record.head.id = id;
+    record.bytes = static_cast<std::uint32_t>(text.size());
+    put(record, text.data(), text.size());
+  }
   void call(std::int64_t start_ns) {
     gpu::Launch record{};
     record.head.type = gpu::Type::kLaunch;
     record.head.id = 5;
+    record.head.small = 3;
     record.start_ns = start_ns;
     record.duration_ns = 10;
     put(record, nullptr, 0);
@@ -209,23 +217,28 @@ TEST(GpuRecords, WindowsWithoutTheCallsOfTheirWorkSayNothingOfIt) {
   EXPECT_EQ(loss(session, "gpu_partial")->count, 1u);
 }
 
-// As CUPTI 13.0 has nodes of a graph on an H200: a window from 5,000 on, a replay at 6,000 that ends at 6,200.
-TEST(GpuRecords, WorkWithTheBeginOfARunBeforeThePauseHasNoTime) {
+// As CUPTI 13.0 has nodes of a graph on an H200: a replay at 6,000 whose second node has the end of a replay in the
+// pause.
+TEST(GpuRecords, GraphWorkWithTheEndOfALaterReplayHasNoTime) {
   Stream s;
   s.activity(false, 1000);
   s.activity(true, 5000);
   s.activity(false, 7000);
   s.call(6000);
-  s.copy(900, 5300);
   s.copy(6050);
-  const model::Session session = session_of(s.bytes());
+  s.copy(6200, 1300);
+  s.info("overhead", "10000 1000000000 5000 1 1");
+  EXPECT_EQ(session_of(s.bytes()).copies.size(), 2u) << "of another call: it may run as long as that";
+  Stream graph;
+  graph.api(3, "cuGraphLaunch");
+  graph.body_ += s.body_;
+  const model::Session session = session_of(graph.bytes());
   ASSERT_EQ(session.copies.size(), 1u);
   EXPECT_EQ(session.copies[0].start_ns, 6050);
   ASSERT_NE(loss(session, "gpu_partial"), nullptr);
   EXPECT_EQ(loss(session, "gpu_partial")->count, 1u);
   ASSERT_EQ(session.gpu_pauses.size(), 3u);
-  EXPECT_EQ(session.gpu_pauses[2].start_ns, 6000);
-  EXPECT_EQ(session.gpu_pauses[2].end_ns, 6200);
+  EXPECT_EQ(session.gpu_pauses[2].start_ns, 6000) << "ranges around the call are not traced whole";
 }
 
 TEST(CounterRecords, OtherSizesAreANoteOnTheMetricsOfTheRange) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -115,7 +116,7 @@ class GpuReader {
     correct_clock();
     link_launches();
     counters_.finish(where_);
-    drop_what_began_before();
+    if (!info("overhead").empty()) drop_what_ended_in_a_pause();
     if (!session_.windows.empty()) cut_to_window();
     pc_.finish(where_, first_.launches, name_of_, session_);
     if (double share = 0, run = 0, switching = 0, records = 0, windows = 0;
@@ -416,38 +417,39 @@ class GpuReader {
     }
   }
 
-  // Where the timeline was off for a while, nodes of a graph that is replayed afterwards have the begin of their run
-  // before that (CUPTI 13.0, H200): how long they ran nobody knows. From their call to their end counts as not
-  // recorded.
-  void drop_what_began_before() {
-    std::vector<std::int64_t> resumed;
+  // Where the timeline was turned off after a graph was launched, nodes that it was turned off in may have the end of a
+  // later replay (--overhead, CUPTI 13.0, H200: up to 100 ms for 2 us). How long they ran nobody knows: ranges around
+  // the call count as not traced.
+  void drop_what_ended_in_a_pause() {
+    std::vector<std::int64_t> begins;
     for (const model::GpuPause& pause : session_.gpu_pauses)
-      if (pause.process == process_) resumed.push_back(pause.end_ns);
-    std::map<std::int64_t, std::int64_t> unknown;  // from each such call to the last end of its work
+      if (pause.process == process_) begins.push_back(pause.start_ns);
+    std::set<std::int64_t> calls;
     std::uint64_t dropped = 0;
     const auto drop = [&](auto& items, std::size_t from) {
-      const auto began_before = [&](const auto& item) {
-        if (item.launch == model::kNone) return false;
+      const auto ended_in_a_pause = [&](const auto& item) {
+        if (item.launch == model::kNone || session_.launches[item.launch].kind != model::LaunchKind::kGraph)
+          return false;
         const std::int64_t call = session_.launches[item.launch].start_ns;
-        const auto later = std::upper_bound(resumed.begin(), resumed.end(), call);
-        if (later == resumed.begin() || item.start_ns >= *std::prev(later)) return false;
-        std::int64_t& end = unknown.try_emplace(call, call + 1).first->second;
-        end = std::max(end, item.end_ns);
+        const auto next = std::upper_bound(begins.begin(), begins.end(), call);
+        if (next == begins.end() || item.end_ns <= *next) return false;
+        calls.insert(call);
         return true;
       };
       const auto first = items.begin() + static_cast<std::ptrdiff_t>(from);
-      const auto kept = std::remove_if(first, items.end(), began_before);
+      const auto kept = std::remove_if(first, items.end(), ended_in_a_pause);
       dropped += static_cast<std::uint64_t>(items.end() - kept);
       items.erase(kept, items.end());
     };
     drop(session_.kernels, first_.kernels);
     drop(session_.copies, first_.copies);
     drop(session_.memsets, first_.memsets);
-    for (const auto& [call, end] : unknown) session_.gpu_pauses.push_back({process_, call, end});
+    for (const std::int64_t call : calls) session_.gpu_pauses.push_back({process_, call, call + 1});
     if (dropped > 0)
       lose("gpu_partial", dropped,
-           "kernels, copies and sets that CUPTI says began before its timeline was turned on and their graph launched: "
-           "their times are unknown, and ranges around them count as not traced");
+           "kernels, copies and sets of CUDA graphs that ended, CUPTI says, when its timeline was off: the end may be "
+           "that "
+           "of a later replay, so their times are unknown, and ranges around their launch count as not traced");
   }
 
   // A call that waits is recorded as a call; which stream or event it waited for is not known. While the timeline is
