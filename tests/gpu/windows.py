@@ -24,7 +24,8 @@ class Windows(unittest.TestCase):
                     self.assertEqual(done.code, 0, done.err)
                     time.sleep(0.03)
             line = [text for text in program.stdout.read().splitlines() if text.startswith("tokens")][0]
-        self.assertEqual(program.returncode, 0, open(f"{folder}.err", encoding="utf-8").read()[-600:])
+        nothing = 80 if options and not windows else 0  # no window was opened
+        self.assertEqual(program.returncode, nothing, open(f"{folder}.err", encoding="utf-8").read()[-600:])
         report = None
         if windows:
             done = gpu.Done([f"{gpu.BUILD}/bin/rangescope", "report", folder, "-f", "json"])
