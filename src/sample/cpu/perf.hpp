@@ -113,6 +113,7 @@ class Events {
   /// Quiet: samples do not end wait(). Waking us costs the program more than the sample itself. A program that is
   /// started meanwhile wakes us. Never quiet where follow() is used.
   void be_quiet(bool quiet);
+  [[nodiscard]] bool quiet() const { return quiet_; }
   void close();
   [[nodiscard]] bool switches() const { return !switch_fds_.empty(); }
   /// Samples are taken while a thread is in the kernel too; else only in user mode.

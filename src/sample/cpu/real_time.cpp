@@ -50,12 +50,20 @@ RealTime::~RealTime() {
   watchdog_.join();
 }
 
+void RealTime::rests(bool nothing_is_urgent) {
+  if (rests_ == nothing_is_urgent || !watchdog_.joinable()) return;
+  const std::lock_guard lock(mutex_);
+  rests_ = nothing_is_urgent;
+  if (!taken_) set_policy(watched_, rests_ ? SCHED_OTHER : SCHED_FIFO, rests_ ? 0 : 1);
+}
+
 void RealTime::watch() {
   std::uint64_t before = 0;
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, kMost, [this] { return over_; })) {
     const std::uint64_t now = piece_.load(std::memory_order_relaxed);
     if (works_.load(std::memory_order_relaxed) && now == before) {
+      taken_ = true;
       set_policy(watched_, SCHED_OTHER, 0);
       return;
     }

@@ -25,6 +25,9 @@ class RealTime {
   /// A piece of work begins; none is under way.
   void begins() { piece_.fetch_add(1, std::memory_order_relaxed), works_.store(true, std::memory_order_relaxed); }
   void ends() { works_.store(false, std::memory_order_relaxed); }
+  /// Nothing is urgent from now on, or something is again. A real-time thread wakes where it slept, and puts aside the
+  /// program that runs there; one without the priority goes to an idle core.
+  void rests(bool nothing_is_urgent);
 
  private:
   void watch();
@@ -33,7 +36,8 @@ class RealTime {
   std::atomic<bool> works_{false};
   std::mutex mutex_;
   std::condition_variable ended_;
-  bool over_ = false;
+  bool over_ = false, taken_ = false;  // under mutex_
+  bool rests_ = false;
   std::thread watchdog_;
 };
 

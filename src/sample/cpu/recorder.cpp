@@ -133,6 +133,7 @@ void Recorder::State::record() {
     patience_ns = woken || samples > 0 || (switches > 0 && least_ns < kSoon_ns) ? least_ns
                                                                                 : std::min(2 * patience_ns, kRarely_ns);
     events.be_quiet(sampler.patient(now_ns()));
+    real_time.rests(events.quiet());
     sampler.ask_for_calls();
     if (watch.turns(now_ns(), switches)) turn(watch);
     const std::int64_t now = now_ns();
