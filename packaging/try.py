@@ -1,5 +1,5 @@
-"""try.py RANGESCOPE PROGRAM [MODULE...]: an installed rangescope tried as its user would: a C++ program, one in Python, a page, and the
-modules of its package. Python 3.7 and later."""
+"""try.py RANGESCOPE PROGRAM [MODULE...]: an installed rangescope tried as its user would: a C++ program, one in Python, one with MPI
+(PROGRAM-mpi), a page, and the modules of its package. Python 3.7 and later."""
 import importlib.util
 import json
 import os
@@ -65,6 +65,11 @@ if sys.version_info >= (3, 9):
         folders = call(sys.executable, "-c", IMPORT % (place, names)).split()
         assert len(folders) == len(names) and len(set(folders)) <= 1, folders
         assert not place or set(folders) <= {os.path.join(place[0], "rangescope")}, folders
+os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+call("mpirun", "--oversubscribe", "-n", "2", rangescope, "profile", "-q", "--runs", "job", "--", program + "-mpi")
+job = json.loads(call(rangescope, "report", "job", "-f", "json"))
+reduced = [c for c in job["collectives"] if (c["operation"], c["bytes"], c["ranks"]) == ("MPI_Allreduce", 8192, 2)]
+assert [(c["calls"], c["path"]) for c in reduced] == [(10, ["step", "reduce"])], job["collectives"]
 call(rangescope, "report", "latest", "--runs", "runs", "-f", "html", "-o", "page.html")
 assert os.path.getsize("page.html") > 100000
 # Without ranges the program itself is the region, and the exit code is the program's.
