@@ -133,27 +133,35 @@ class Signals(PipelineCase):
 
     @unittest.skipUnless(os.path.exists(os.path.join(TOOLS, "nsys")), "the real tools are not here (tests/tools/fetch.sh)")
     def test_the_real_nsys(self):
-        real = os.path.join(TOOLS, "nsys")
         for how in ("timeout", "sigterm"):
             with self.subTest(how):
-                self.again()
-                words = ["run.timeout=8s"] if how == "timeout" else []
-                # under nsys from the begin: when the first of the two has ended, there is something recorded
-                program = self.program(f"{LLM} --layers 1 --tokens 2 --requests 1 >/dev/null; echo >decoded; {self.long}")
-                running = subprocess.Popen(self.argv("nsys", program, "pipeline.nsys.trace=[nvtx]", *words), cwd=self.folder,
-                                           env=self.environment(RANGESCOPE_NSYS=real), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-                self.assertTrue(soon(lambda: os.path.exists(os.path.join(self.folder, "decoded")), 60), "the program did not begin")
-                if how == "sigterm":
-                    running.terminate()
-                error = running.communicate(timeout=90)[1]
+                # A signal while nsys 2022 still starts ends itself: its own waiter finds no semaphore.
+                for _ in range(4):
+                    report, said = self.ended(how)
+                    if "ProcessWaiter" not in said:
+                        break
                 # what nsys had recorded until then is reported, and that the rest is missing
-                self.assertEqual(running.returncode, 0 if how == "timeout" else 128 + signal.SIGTERM, error)
-                self.whole("nsys", ("ok",) if how == "timeout" else ("interrupted",))
-                report = self.json("report.json")
-                with open(os.path.join(self.run_dir, "nsys", "profile.stdout"), errors="replace") as f:
-                    self.assertIn("decode", [r["path"][0] for r in report["regions"]], (report["losses"], f.read()))
+                self.assertIn("decode", [r["path"][0] for r in report["regions"]], (report["losses"], said))
                 if how == "timeout":
                     self.assertIn("timed_out", [loss["kind"] for loss in report["losses"]])
+
+    def ended(self, how):
+        """The report of a run of the real nsys that was ended, and what nsys said."""
+        self.again()
+        words = ["run.timeout=8s"] if how == "timeout" else []
+        # under nsys from the begin: when the first of the two has ended, there is something recorded
+        program = self.program(f"{LLM} --layers 1 --tokens 2 --requests 1 >/dev/null; echo >decoded; {self.long}")
+        running = subprocess.Popen(self.argv("nsys", program, "pipeline.nsys.trace=[nvtx]", *words), cwd=self.folder,
+                                   env=self.environment(RANGESCOPE_NSYS=os.path.join(TOOLS, "nsys")), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.assertTrue(soon(lambda: os.path.exists(os.path.join(self.folder, "decoded")), 60), "the program did not begin")
+        if how == "sigterm":
+            running.terminate()
+        error = running.communicate(timeout=90)[1]
+        self.assertEqual(running.returncode, 0 if how == "timeout" else 128 + signal.SIGTERM, error)
+        self.whole("nsys", ("ok",) if how == "timeout" else ("interrupted",))
+        with open(os.path.join(self.run_dir, "nsys", "profile.stderr"), errors="replace") as f:
+            return self.json("report.json"), f.read()
 
 
 if __name__ == "__main__":
