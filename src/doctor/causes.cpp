@@ -87,12 +87,7 @@ const Cause* find_cause(std::string_view id) {
 }
 
 model::Finding finding_of(std::string_view id, model::Grade verdict, std::string found, std::string hint) {
-  model::Finding finding;
-  finding.id = id;
-  finding.verdict = verdict;
-  finding.found = std::move(found);
-  finding.hint = std::move(hint);
-  return explained(std::move(finding));
+  return explained({std::string(id), {}, verdict, std::move(found), std::move(hint), {}});
 }
 
 model::Finding explained(model::Finding finding) {
@@ -104,16 +99,11 @@ model::Finding explained(model::Finding finding) {
 }
 
 model::Finding well(std::string found) {
-  model::Finding finding;
-  finding.found = std::move(found);
-  return finding;
+  return {{}, {}, model::Grade::kOk, std::move(found), {}, {}};
 }
 
 model::Finding skipped(std::string why) {
-  model::Finding finding;
-  finding.verdict = model::Grade::kSkip;
-  finding.found = std::move(why);
-  return finding;
+  return {{}, {}, model::Grade::kSkip, std::move(why), {}, {}};
 }
 
 int exit_code_of(std::span<const model::Finding> findings) {

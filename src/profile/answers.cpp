@@ -9,9 +9,7 @@
 #include "collect/nsight/tools.hpp"
 #include "config/compose.hpp"
 #include "doctor/causes.hpp"
-#include "doctor/check.hpp"
 #include "doctor/machine/checks.hpp"
-#include "doctor/machine/facts.hpp"
 #include "sample/cpu/recorder.hpp"
 
 namespace rangescope::profile {
@@ -23,9 +21,7 @@ doctor::Answer machine_answer(const std::filesystem::path& runs) {
   const auto allowed = sample::cpu::allowed();
   facts.cpu_sampling = allowed ? doctor::CpuSamplingSeen{{}, {}, allowed->kernel, allowed->switches}
                                : doctor::CpuSamplingSeen{allowed.error().what, allowed.error().hint};
-  doctor::Probe probe;
-  probe.machine = &facts;
-  return {"machine", doctor::run_checks(doctor::machine_checks(), probe)};
+  return {"machine", doctor::run_checks(doctor::kMachineChecks, facts)};
 }
 
 base::Result<doctor::Answer> command_answer(const std::string& command) {

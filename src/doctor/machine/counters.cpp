@@ -3,17 +3,13 @@
 
 #include "base/text.hpp"
 #include "doctor/causes.hpp"
-#include "doctor/check.hpp"
 #include "doctor/machine/checks.hpp"
-#include "doctor/machine/facts.hpp"
 
 namespace rangescope::doctor {
 
 using model::Grade;
 
-Findings check_counter_access(const Probe& probe) {
-  if (!probe.machine) return {};
-  const MachineFacts& facts = *probe.machine;
+Findings check_counter_access(const MachineFacts& facts) {
   // What the module option NVreg_RestrictProfilingToAdminUsers became.
   const auto param = facts.module_params.find("RmProfilingAdminOnly");
   if (param == facts.module_params.end())
@@ -38,9 +34,7 @@ Findings check_counter_access(const Probe& probe) {
   return {finding};
 }
 
-Findings check_counter_holders(const Probe& probe) {
-  if (!probe.machine) return {};
-  const MachineFacts& facts = *probe.machine;
+Findings check_counter_holders(const MachineFacts& facts) {
   const std::string scope =
       facts.container.empty() ? "" : "; processes outside this container (" + facts.container + ") cannot be seen";
   if (facts.holders.empty()) return {well("no DCGM, ncu or nsys runs" + scope)};

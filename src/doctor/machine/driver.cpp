@@ -4,9 +4,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "doctor/causes.hpp"
-#include "doctor/check.hpp"
 #include "doctor/machine/checks.hpp"
-#include "doctor/machine/facts.hpp"
 
 namespace rangescope::doctor {
 namespace {
@@ -33,9 +31,7 @@ constexpr Limit kLimits[] = {{0x2, "the application clocks setting"},
 
 }  // namespace
 
-Findings check_driver(const Probe& probe) {
-  if (!probe.machine) return {};
-  const MachineFacts& facts = *probe.machine;
+Findings check_driver(const MachineFacts& facts) {
   if (facts.kernel_module.empty() && !facts.nvml.loaded)
     return {finding_of("machine.no_driver", Grade::kWarn,
                        "no NVIDIA kernel module in /proc/driver/nvidia, and libnvidia-ml.so.1 cannot be loaded")};
@@ -62,9 +58,7 @@ Findings check_driver(const Probe& probe) {
   return {well(text)};
 }
 
-Findings check_gpus(const Probe& probe) {
-  if (!probe.machine) return {};
-  const MachineFacts& facts = *probe.machine;
+Findings check_gpus(const MachineFacts& facts) {
   std::vector<std::string> names;
   for (const NvmlGpu& gpu : facts.nvml.gpus) names.push_back(gpu.name);
   if (names.empty()) names = facts.kernel_gpus;
@@ -82,9 +76,7 @@ Findings check_gpus(const Probe& probe) {
   return {well(all)};
 }
 
-Findings check_mig(const Probe& probe) {
-  if (!probe.machine) return {};
-  const MachineFacts& facts = *probe.machine;
+Findings check_mig(const MachineFacts& facts) {
   std::vector<std::string> on;
   bool known = false;
   for (std::size_t i = 0; i < facts.nvml.gpus.size(); ++i) {
@@ -96,12 +88,11 @@ Findings check_mig(const Probe& probe) {
   return {finding_of("machine.mig_on", Grade::kWarn, base::join(on, ", ") + ": MIG mode is on")};
 }
 
-Findings check_clocks(const Probe& probe) {
-  if (!probe.machine) return {};
+Findings check_clocks(const MachineFacts& facts) {
   Findings out;
   bool known = false;
-  for (std::size_t i = 0; i < probe.machine->nvml.gpus.size(); ++i) {
-    const NvmlGpu& gpu = probe.machine->nvml.gpus[i];
+  for (std::size_t i = 0; i < facts.nvml.gpus.size(); ++i) {
+    const NvmlGpu& gpu = facts.nvml.gpus[i];
     const std::string who = "GPU " + std::to_string(i);
     if (gpu.clock_limits) {
       known = true;

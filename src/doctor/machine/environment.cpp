@@ -1,9 +1,7 @@
 // Checks of the environment that a profiled program would inherit: injected libraries, stub drivers.
 #include "base/text.hpp"
 #include "doctor/causes.hpp"
-#include "doctor/check.hpp"
 #include "doctor/machine/checks.hpp"
-#include "doctor/machine/facts.hpp"
 
 namespace rangescope::doctor {
 namespace {
@@ -17,12 +15,11 @@ std::string variable(const MachineFacts& facts, const char* name) {
 
 }  // namespace
 
-Findings check_injection(const Probe& probe) {
-  if (!probe.machine) return {};
+Findings check_injection(const MachineFacts& facts) {
   Findings out;
   std::vector<std::string> injected;
   for (const char* name : {"NVTX_INJECTION64_PATH", "NVTX_INJECTION32_PATH", "CUDA_INJECTION64_PATH"})
-    if (const std::string value = variable(*probe.machine, name); !value.empty())
+    if (const std::string value = variable(facts, name); !value.empty())
       injected.push_back(std::string(name) + "=" + value);
   if (!injected.empty()) {
     model::Finding finding = finding_of("machine.injection_set", Grade::kWarn, base::join(injected, "; "));
@@ -31,15 +28,14 @@ Findings check_injection(const Probe& probe) {
     finding.commands = {"unset" + names};
     out.push_back(std::move(finding));
   }
-  if (const std::string preload = variable(*probe.machine, "LD_PRELOAD"); !preload.empty())
+  if (const std::string preload = variable(facts, "LD_PRELOAD"); !preload.empty())
     out.push_back(finding_of("machine.preload_set", Grade::kWarn, "LD_PRELOAD=" + preload));
   if (out.empty()) out.push_back(well("no injection variable is set, and no LD_PRELOAD"));
   return out;
 }
 
-Findings check_stubs(const Probe& probe) {
-  if (!probe.machine) return {};
-  const std::string path = variable(*probe.machine, "LD_LIBRARY_PATH");
+Findings check_stubs(const MachineFacts& facts) {
+  const std::string path = variable(facts, "LD_LIBRARY_PATH");
   for (const std::string_view folder : base::split(path, ':')) {
     const std::string_view trimmed = folder.ends_with('/') ? folder.substr(0, folder.size() - 1) : folder;
     if (trimmed.ends_with("/stubs"))

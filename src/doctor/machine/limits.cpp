@@ -3,9 +3,7 @@
 
 #include "base/units.hpp"
 #include "doctor/causes.hpp"
-#include "doctor/check.hpp"
 #include "doctor/machine/checks.hpp"
-#include "doctor/machine/facts.hpp"
 
 namespace rangescope::doctor {
 namespace {
@@ -20,9 +18,7 @@ std::string limit_text(const MachineFacts& facts, const char* name, bool bytes) 
 
 }  // namespace
 
-Findings check_perf_events(const Probe& probe) {
-  if (!probe.machine) return {};
-  const MachineFacts& facts = *probe.machine;
+Findings check_perf_events(const MachineFacts& facts) {
   if (!facts.perf_event_paranoid) return {skipped("/proc/sys/kernel/perf_event_paranoid cannot be read")};
   const std::string text = "kernel.perf_event_paranoid is " + std::to_string(*facts.perf_event_paranoid);
   if (*facts.perf_event_paranoid <= 2 || is_administrator(facts)) return {well(text)};
@@ -31,10 +27,8 @@ Findings check_perf_events(const Probe& probe) {
   return {finding};
 }
 
-Findings check_cpu_sampling(const Probe& probe) {
-  if (!probe.machine) return {};
-  if (!probe.machine->cpu_sampling) return {skipped("perf_event_open was not asked")};
-  const MachineFacts& facts = *probe.machine;
+Findings check_cpu_sampling(const MachineFacts& facts) {
+  if (!facts.cpu_sampling) return {skipped("perf_event_open was not asked")};
   const CpuSamplingSeen& seen = *facts.cpu_sampling;
   if (!seen.refused.empty()) {
     model::Finding finding = finding_of("machine.cpu_not_sampled", Grade::kWarn, seen.refused, seen.cure);
@@ -55,9 +49,7 @@ Findings check_cpu_sampling(const Probe& probe) {
   return out;
 }
 
-Findings check_disk(const Probe& probe) {
-  if (!probe.machine) return {};
-  const MachineFacts& facts = *probe.machine;
+Findings check_disk(const MachineFacts& facts) {
   if (!facts.runs_error.empty()) return {finding_of("machine.runs_not_writable", Grade::kFail, facts.runs_error)};
   if (!facts.free_bytes) return {skipped("the file system does not say")};
   // A native capture may take 4 GiB a process by default (collector/native); a report of ncu some 100 MiB.
@@ -69,9 +61,7 @@ Findings check_disk(const Probe& probe) {
   return {well(text)};
 }
 
-Findings check_limits(const Probe& probe) {
-  if (!probe.machine) return {};
-  const MachineFacts& facts = *probe.machine;
+Findings check_limits(const MachineFacts& facts) {
   if (!facts.limits_known) return {skipped("/proc/self/limits cannot be read")};
   Findings out;
   const auto low = [&](const char* name, std::uint64_t least) {

@@ -4,9 +4,7 @@
 
 #include "base/version.hpp"
 #include "doctor/causes.hpp"
-#include "doctor/check.hpp"
 #include "doctor/machine/checks.hpp"
-#include "doctor/machine/facts.hpp"
 
 namespace rangescope::doctor {
 namespace {
@@ -30,46 +28,37 @@ constexpr FirstNcu kFirstNcu[] = {{11, {2020, 1, 0}}, {12, {2022, 4, 0}}, {13, {
 
 }  // namespace
 
-Findings check_library(const Probe& probe) {
-  if (!probe.machine) return {};
-  const MachineFacts& facts = *probe.machine;
+Findings check_library(const MachineFacts& facts) {
   if (!facts.inject_library.empty()) return {well(base::tool_version() + ", " + facts.inject_library)};
   return {finding_of("machine.no_inject_library", Grade::kFail, facts.inject_error)};
 }
 
-Findings check_cupti(const Probe& probe) {
-  if (!probe.machine) return {};
-  const MachineFacts& facts = *probe.machine;
+Findings check_cupti(const MachineFacts& facts) {
   if (!facts.cupti.empty()) return {well(facts.cupti)};
   if (facts.inject_library.empty()) return {skipped("rangescope's own library is not there")};
   return {finding_of("machine.no_cupti", Grade::kWarn, facts.cupti_error)};
 }
 
-Findings check_mpi(const Probe& probe) {
-  if (!probe.machine) return {};
-  const MachineFacts& facts = *probe.machine;
+Findings check_mpi(const MachineFacts& facts) {
   if (facts.mpi_library.empty())
     return {skipped("no librangescope_mpi.so beside rangescope's own library: waits for other ranks are not seen")};
   return {well(facts.mpi_library + (facts.launcher.empty() ? "; no mpirun or srun on PATH" : ", " + facts.launcher))};
 }
 
-Findings check_duckdb(const Probe& probe) {
-  if (!probe.machine) return {};
-  if (probe.machine->duckdb.empty())
-    return {skipped("no libduckdb.so: exports are SQLite; RANGESCOPE_DUCKDB may name one")};
-  return {well("DuckDB " + probe.machine->duckdb)};
+Findings check_duckdb(const MachineFacts& facts) {
+  if (facts.duckdb.empty()) return {skipped("no libduckdb.so: exports are SQLite; RANGESCOPE_DUCKDB may name one")};
+  return {well("DuckDB " + facts.duckdb)};
 }
 
-Findings check_nsys(const Probe& probe) {
-  if (!probe.machine) return {};
-  const ToolSeen& nsys = probe.machine->nsys;
+Findings check_nsys(const MachineFacts& facts) {
+  const ToolSeen& nsys = facts.nsys;
   if (nsys.paths.empty())
     return {
         finding_of("machine.no_nsys", Grade::kWarn, "not on PATH, in /opt/nvidia, in a CUDA toolkit or in /usr/lib")};
   if (!nsys.in_use)
     return {finding_of("machine.nsys_broken", Grade::kFail, nsys.paths.front().string() + ": " + nsys.error)};
   const std::string text = "nsys " + to_string(nsys.in_use->version) + " at " + nsys.in_use->path.string();
-  const int driver = probe.machine->nvml.cuda_version;
+  const int driver = facts.nvml.cuda_version;
   if (driver > 0 && !nsys.bundled_cupti.empty() && nsys.bundled_cupti.back().year < driver / 1000)
     return {finding_of("machine.nsys_older_than_cuda", Grade::kWarn,
                        fmt::format("{} carries CUPTI up to CUDA {}.{}, and the driver serves CUDA {}.{}", text,
@@ -78,9 +67,8 @@ Findings check_nsys(const Probe& probe) {
   return {well(text + others(nsys))};
 }
 
-Findings check_importer(const Probe& probe) {
-  if (!probe.machine) return {};
-  const ToolSeen& nsys = probe.machine->nsys;
+Findings check_importer(const MachineFacts& facts) {
+  const ToolSeen& nsys = facts.nsys;
   if (nsys.paths.empty()) return {skipped("there is no nsys")};
   if (!nsys.importer)
     return {finding_of("machine.no_importer", Grade::kWarn, "no QdstrmImporter beside " + nsys.paths.front().string())};
@@ -89,9 +77,8 @@ Findings check_importer(const Probe& probe) {
   return {well(nsys.importer->string() + " runs")};
 }
 
-Findings check_ncu(const Probe& probe) {
-  if (!probe.machine) return {};
-  const ToolSeen& ncu = probe.machine->ncu;
+Findings check_ncu(const MachineFacts& facts) {
+  const ToolSeen& ncu = facts.ncu;
   if (ncu.paths.empty())
     return {
         finding_of("machine.no_ncu", Grade::kWarn, "not on PATH, in /opt/nvidia, in a CUDA toolkit or in /usr/lib")};
@@ -100,7 +87,7 @@ Findings check_ncu(const Probe& probe) {
   const std::string text = "ncu " + to_string(ncu.in_use->version) + " at " + ncu.in_use->path.string();
   if (ncu.in_use->sets.empty() && ncu.in_use->sections.empty())
     return {finding_of("machine.ncu_without_sections", Grade::kFail, text + " lists no section and no set")};
-  const int driver = probe.machine->nvml.cuda_version / 1000;
+  const int driver = facts.nvml.cuda_version / 1000;
   for (const FirstNcu& first : kFirstNcu)
     if (first.cuda_major == driver && ncu.in_use->version < first.ncu)
       return {finding_of("machine.ncu_older_than_cuda", Grade::kWarn,

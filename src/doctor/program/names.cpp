@@ -117,27 +117,27 @@ class Missing {
     return out;
   }
 
-  Finding wrong_kind(const SeenRange& seen, const std::string& wanted) {
-    const std::string right = expression_for(seen);
-    Finding finding = finding_of("program.wrong_kind", Grade::kFail,
-                                 "'" + base::printable(range_.term.written) + "' means a " + wanted + " range, and " +
-                                     base::printable(seen.shown()) + " is a " +
-                                     (seen.kind == RangeKind::kPushPop ? "push/pop" : "start/end") + " range (" +
-                                     times(seen.occurrences) + ")",
+  /// `found`: behind the term as written.
+  Finding wrong(std::string_view id, const std::string& found, const std::string& right) {
+    Finding finding = finding_of(id, Grade::kFail, "'" + base::printable(range_.term.written) + "' " + found,
                                  "Write " + base::shell_quote(right));
     try_with(finding, look_, right);
     return finding;
   }
 
+  Finding wrong_kind(const SeenRange& seen, const std::string& wanted) {
+    return wrong("program.wrong_kind",
+                 "means a " + wanted + " range, and " + base::printable(seen.shown()) + " is a " +
+                     (seen.kind == RangeKind::kPushPop ? "push/pop" : "start/end") + " range (" +
+                     times(seen.occurrences) + ")",
+                 expression_for(seen));
+  }
+
   Finding wrong_domain(const SeenRange& seen, const std::string& domain) {
-    const std::string right = expression_for(seen);
-    Finding finding = finding_of("program.wrong_domain", Grade::kFail,
-                                 "'" + base::printable(range_.term.written) + "' means " + domain_name(domain) +
-                                     ", and " + base::printable(seen.path.back()) + " was seen in " +
-                                     domain_name(seen.domain) + " (" + times(seen.occurrences) + ")",
-                                 "Write " + base::shell_quote(right));
-    try_with(finding, look_, right);
-    return finding;
+    return wrong("program.wrong_domain",
+                 "means " + domain_name(domain) + ", and " + base::printable(seen.path.back()) + " was seen in " +
+                     domain_name(seen.domain) + " (" + times(seen.occurrences) + ")",
+                 expression_for(seen));
   }
 
   std::vector<Finding> nested(const std::vector<std::string>& names, const std::string& domain) {
@@ -165,7 +165,10 @@ class Missing {
     }
     if (paths.empty()) return {unknown({})};
     std::vector<Finding> out;
-    if (found && found->domain != domain) out.push_back(wrong_domain_of_path(*found, domain, right));
+    if (found && found->domain != domain)
+      out.push_back(wrong("program.wrong_domain",
+                          "means " + domain_name(domain) + ", and " + base::printable(found->shown()) + " was seen",
+                          right));
     const std::string& expression = range_.expression().text();
     const auto moved = model::RangeExpression::parse(
         (found && !found->domain.empty() ? model::escape_range_name(found->domain) + "@" : "") +
@@ -174,21 +177,8 @@ class Missing {
       const std::vector<std::string_view> path(found->path.begin(), found->path.end());
       if (moved->matches_stack(found->domain, path)) return out;  // only the domain was wrong
     }
-    Finding finding = finding_of("program.wrong_nesting", Grade::kFail,
-                                 "'" + base::printable(range_.term.written) + "' was not seen; seen was " + list(paths),
-                                 "Write " + base::shell_quote(right));
-    try_with(finding, look_, right);
-    out.push_back(std::move(finding));
+    out.push_back(wrong("program.wrong_nesting", "was not seen; seen was " + list(paths), right));
     return out;
-  }
-
-  Finding wrong_domain_of_path(const SeenRange& seen, const std::string& domain, const std::string& right) {
-    Finding finding = finding_of("program.wrong_domain", Grade::kFail,
-                                 "'" + base::printable(range_.term.written) + "' means " + domain_name(domain) +
-                                     ", and " + base::printable(seen.shown()) + " was seen",
-                                 "Write " + base::shell_quote(right));
-    try_with(finding, look_, right);
-    return finding;
   }
 
   const ProgramLook& look_;
@@ -220,9 +210,8 @@ std::vector<std::string> nearest_expressions(const ProgramFacts& facts, const st
   return out;
 }
 
-std::vector<Finding> check_names(const Probe& probe) {
-  if (!probe.program || probe.program->facts.ranges.empty()) return {};
-  const ProgramLook& look = *probe.program;
+Findings check_names(const ProgramLook& look) {
+  if (look.facts.ranges.empty()) return {};
   std::vector<Finding> out;
   std::string seen;
   for (const RangeFacts& range : look.facts.meant) {
@@ -236,9 +225,7 @@ std::vector<Finding> check_names(const Probe& probe) {
   return out;
 }
 
-std::vector<Finding> check_ends(const Probe& probe) {
-  if (!probe.program) return {};
-  const ProgramLook& look = *probe.program;
+Findings check_ends(const ProgramLook& look) {
   if (look.cut_short || look.ended.signal) return {};  // then open ranges are the end's doing
   std::vector<Finding> out;
   const auto check = [&](const std::string& name, std::uint64_t unclosed, std::uint64_t occurrences) {

@@ -1,11 +1,9 @@
 #include "doctor/program/program.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "doctor/check.hpp"
 #include "doctor/program/checks.hpp"
 
 namespace rangescope::doctor {
@@ -17,9 +15,7 @@ using model::Grade;
 /// The three standard streams, the injected library and one capture file, with room for little else.
 constexpr std::uint64_t kFewFiles = 8;
 
-std::vector<Finding> check_ran(const Probe& probe) {
-  if (!probe.program) return {};
-  const ProgramLook& look = *probe.program;
+Findings check_ran(const ProgramLook& look) {
   if (look.not_started) {
     const bool injection = look.not_started->where.find("INJECTION") != std::string::npos;
     return {finding_of(injection ? "program.other_injection" : "program.not_started", Grade::kFail,
@@ -43,19 +39,19 @@ std::vector<Finding> check_ran(const Probe& probe) {
   return out;
 }
 
-std::vector<Finding> check_nvtx(const Probe& probe) {
-  if (!probe.program || probe.program->not_started) return {};
-  const ProgramFacts& facts = probe.program->facts;
+Findings check_nvtx(const ProgramLook& look) {
+  if (look.not_started) return {};
+  const ProgramFacts& facts = look.facts;
   if (!facts.ranges.empty()) return {};
   if (!facts.unrecorded.empty()) return {finding_of("program.no_files", Grade::kFail, facts.unrecorded)};
-  const auto files = probe.program->ended.open_files;
+  const auto files = look.ended.open_files;
   if (facts.processes == 0 && files && *files < kFewFiles)
     return {finding_of("program.no_files", Grade::kFail,
                        "no process of it was seen to load NVTX or CUDA, and it lets itself open at most " +
                            base::counted(*files, "file") + " (RLIMIT_NOFILE)")};
   const std::string processes = base::counted(facts.processes, "process");
   // What failed before it loaded anything may have ranges all the same.
-  if (facts.processes == 0 && !probe.program->said.empty()) return {};
+  if (facts.processes == 0 && !look.said.empty()) return {};
   if (!facts.nvtx)
     return {finding_of("program.no_nvtx", Grade::kFail,
                        facts.processes == 0 ? "no process of it was seen to load NVTX or CUDA"
@@ -63,9 +59,7 @@ std::vector<Finding> check_nvtx(const Probe& probe) {
   return {finding_of("program.no_ranges", Grade::kFail, processes + " used NVTX, and none opened a range")};
 }
 
-std::vector<Finding> check_registered(const Probe& probe) {
-  if (!probe.program) return {};
-  const ProgramLook& look = *probe.program;
+Findings check_registered(const ProgramLook& look) {
   const bool decides = look.failed && look.failed->tool == "nsys" && look.failed->registered_only;
   std::vector<Finding> out;
   for (const RangeFacts& range : look.facts.meant) {
@@ -81,18 +75,18 @@ std::vector<Finding> check_registered(const Probe& probe) {
   return out;
 }
 
-constexpr std::array kChecks{
-    Check{"program.ran", "Does the program run to its end?", check_ran},
-    Check{"program.nvtx", "Does the program open NVTX ranges?", check_nvtx},
-    Check{"program.ranges", "Was every range that was meant seen?", check_names},
-    Check{"program.registered", "Can nsys gate on the range?", check_registered},
-    Check{"program.ends", "Is every range closed before the program ends?", check_ends},
-    Check{"program.cuda", "Does the program use CUDA, and was its GPU work recorded?", check_cuda},
-    Check{"program.work", "Is GPU work launched inside the ranges?", check_work},
-    Check{"program.processes", "Are the ranges in the process that is started?", check_processes},
-    Check{"program.replay", "Can the ranges be replayed?", check_replay},
-    Check{"program.alike", "Are occurrences of a range alike?", check_alike},
-    Check{"program.wall_time", "Do the ranges' wall times hold their GPU work?", check_late},
+constexpr Check<ProgramLook> kChecks[] = {
+    {"program.ran", "Does the program run to its end?", check_ran},
+    {"program.nvtx", "Does the program open NVTX ranges?", check_nvtx},
+    {"program.ranges", "Was every range that was meant seen?", check_names},
+    {"program.registered", "Can nsys gate on the range?", check_registered},
+    {"program.ends", "Is every range closed before the program ends?", check_ends},
+    {"program.cuda", "Does the program use CUDA, and was its GPU work recorded?", check_cuda},
+    {"program.work", "Is GPU work launched inside the ranges?", check_work},
+    {"program.processes", "Are the ranges in the process that is started?", check_processes},
+    {"program.replay", "Can the ranges be replayed?", check_replay},
+    {"program.alike", "Are occurrences of a range alike?", check_alike},
+    {"program.wall_time", "Do the ranges' wall times hold their GPU work?", check_late},
 };
 
 int rank(Grade verdict) {
@@ -108,9 +102,7 @@ int rank(Grade verdict) {
 }  // namespace
 
 std::vector<Finding> diagnose(const ProgramLook& look) {
-  Probe probe;
-  probe.program = &look;
-  auto findings = run_checks(kChecks, probe);
+  auto findings = run_checks(kChecks, look);
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return rank(a.verdict) < rank(b.verdict); });
   return findings;

@@ -19,9 +19,8 @@ bool gpu_known(const ProgramFacts& facts) {
 
 }  // namespace
 
-std::vector<Finding> check_cuda(const Probe& probe) {
-  if (!probe.program || probe.program->not_started) return {};
-  const ProgramLook& look = *probe.program;
+Findings check_cuda(const ProgramLook& look) {
+  if (look.not_started) return {};
   const ProgramFacts& facts = look.facts;
   if (!facts.cuda) {
     // A program without a GPU is a program all the same: only ncu has nothing to do there.
@@ -39,11 +38,11 @@ std::vector<Finding> check_cuda(const Probe& probe) {
                (facts.gpu_lost.empty() ? "" : "; incomplete: " + base::printable(facts.gpu_lost)))};
 }
 
-std::vector<Finding> check_work(const Probe& probe) {
-  if (!probe.program || !gpu_known(probe.program->facts)) return {};
+Findings check_work(const ProgramLook& look) {
+  if (!gpu_known(look.facts)) return {};
   std::vector<Finding> out;
   std::string seen;
-  for (const RangeFacts& range : probe.program->facts.meant) {
+  for (const RangeFacts& range : look.facts.meant) {
     if (range.seen.empty()) continue;
     const std::uint64_t own = range.kernels + range.graph_launches;
     // Other threads that have ranges of their own are nobody's business, unless this range has no other work.
@@ -75,16 +74,15 @@ std::vector<Finding> check_work(const Probe& probe) {
       if (range.copies + range.memsets > 0)
         found += "; " + base::counted(range.copies, "copy") + " and " + base::counted(range.memsets, "memset") +
                  " are inside";
-      const std::uint64_t elsewhere = probe.program->facts.kernels;
+      const std::uint64_t elsewhere = look.facts.kernels;
       found += elsewhere > 0 ? "; the program launches " + base::counted(elsewhere, "kernel") + " elsewhere"
                              : "; the program launches none at all";
-      if (probe.program->facts.orphan_kernels > 0)
-        found +=
-            "; of " + base::counted(probe.program->facts.orphan_kernels, "kernel") + " the launching call is not known";
+      if (look.facts.orphan_kernels > 0)
+        found += "; of " + base::counted(look.facts.orphan_kernels, "kernel") + " the launching call is not known";
       Finding finding = finding_of("program.no_work_inside", Grade::kFail, std::move(found));
       std::string near;
       std::size_t named = 0;
-      for (const SeenRange& other : probe.program->facts.ranges)
+      for (const SeenRange& other : look.facts.ranges)
         if (other.kernels > 0 && named++ < 3)
           near += (near.empty() ? "" : ", ") + base::printable(other.shown()) + " (" +
                   base::counted(other.kernels, "kernel") + ")";
@@ -100,10 +98,9 @@ std::vector<Finding> check_work(const Probe& probe) {
   return out;
 }
 
-std::vector<Finding> check_processes(const Probe& probe) {
-  if (!probe.program) return {};
+Findings check_processes(const ProgramLook& look) {
   std::vector<Finding> out;
-  for (const RangeFacts& range : probe.program->facts.meant)
+  for (const RangeFacts& range : look.facts.meant)
     if (range.child_processes > 0)
       out.push_back(finding_of("program.range_in_child_process", Grade::kWarn,
                                of(range) + "opened in " + base::counted(range.processes, "process") + ", " +
@@ -112,10 +109,10 @@ std::vector<Finding> check_processes(const Probe& probe) {
   return out;
 }
 
-std::vector<Finding> check_replay(const Probe& probe) {
-  if (!probe.program || !gpu_known(probe.program->facts)) return {};
+Findings check_replay(const ProgramLook& look) {
+  if (!gpu_known(look.facts)) return {};
   std::vector<Finding> out;
-  for (const RangeFacts& range : probe.program->facts.meant) {
+  for (const RangeFacts& range : look.facts.meant) {
     if (range.seen.empty()) continue;
     if (range.first_cuda_call_inside)
       out.push_back(
@@ -146,10 +143,10 @@ std::vector<Finding> check_replay(const Probe& probe) {
   return out;
 }
 
-std::vector<Finding> check_alike(const Probe& probe) {
-  if (!probe.program || !gpu_known(probe.program->facts)) return {};
+Findings check_alike(const ProgramLook& look) {
+  if (!gpu_known(look.facts)) return {};
   std::vector<Finding> out;
-  for (const RangeFacts& range : probe.program->facts.meant) {
+  for (const RangeFacts& range : look.facts.meant) {
     if (range.kernels + range.graph_launches == 0 || range.sequences.size() < 2 || range.only_first_differs) continue;
     std::uint64_t all = 0;
     for (const std::uint64_t count : range.sequences) all += count;
@@ -161,10 +158,10 @@ std::vector<Finding> check_alike(const Probe& probe) {
   return out;
 }
 
-std::vector<Finding> check_late(const Probe& probe) {
-  if (!probe.program || !gpu_known(probe.program->facts)) return {};
+Findings check_late(const ProgramLook& look) {
+  if (!gpu_known(look.facts)) return {};
   std::vector<Finding> out;
-  for (const RangeFacts& range : probe.program->facts.meant) {
+  for (const RangeFacts& range : look.facts.meant) {
     if (range.late_occurrences == 0) continue;
     Finding finding = finding_of("program.work_ends_later", Grade::kOk,
                                  of(range) + "kernels of " + std::to_string(range.late_occurrences) + " of " +
