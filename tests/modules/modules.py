@@ -170,6 +170,8 @@ class Modules(unittest.TestCase):
                 self.assertEqual(self.one(report, run["path"][-1], "one step")["occurrences"], 3)
                 self.assertEqual(self.one(report, run["path"][-1], "one step")["gpu"]["exclusive_kernels"], 18)
                 self.assertEqual((run["gpu"]["exclusive_kernels"], report["unattributed"]["kernels"]), (3, 1))
+        report = self.profile("/usr/bin/python3", "hooks", "functions", "3", words=("--functions", "program.main.*"))
+        self.one(report, *(f"main.<locals>.Engine.{name}" for name in ("run", "step", "update")))  # one pattern, each a region
 
     def test_phases_of_a_file(self):
         phases = f"{self.folder}/phases"

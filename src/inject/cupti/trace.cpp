@@ -321,7 +321,8 @@ void find_modules(Tracer& t) {
     why = "PyTorch is not loaded";
   else if (t.settings.modules)
     t.in_modules = t.modules.start(t.settings.module_levels, why);
-  if (t.in_modules) t.modules.functions().choose(phases, functions);
+  const auto kept = [](const char* text) { return text != nullptr ? strdup(text) : nullptr; };
+  if (t.in_modules) t.modules.functions().choose(kept(phases), kept(functions));
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   t.encoder.info("modules", t.in_modules ? "on" : why);
 }

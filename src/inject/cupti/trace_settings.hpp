@@ -4,7 +4,7 @@
 // and the end), RANGESCOPE_LAUNCH_RECORDS (activity, callback: how launch calls are noted), RANGESCOPE_CUDA_CALLS
 // (further driver functions to note, by the beginning of their names, separated by commas), RANGESCOPE_MODULES (off, or
 // how many levels of modules; unset: all, where PyTorch is loaded), RANGESCOPE_FUNCTIONS and RANGESCOPE_PHASES
-// (inject/python/functions.hpp).
+// (wire/functions.hpp).
 #pragma once
 
 #include <cstdint>

@@ -55,8 +55,8 @@ struct Modules::Thread {
     std::uint64_t address = 0, kind = kOther;
   };
 
-  bool frames(const Interpreter& python, const Functions& functions, std::uint64_t state);
-  std::uint64_t kind_of(const Interpreter& python, const Functions& functions, std::uint64_t code);
+  bool frames(const Interpreter& python, const wire::Functions& functions, std::uint64_t state);
+  std::uint64_t kind_of(const Interpreter& python, const wire::Functions& functions, std::uint64_t code);
   bool name_of(const Interpreter& python, std::uint64_t code, char* function, std::size_t most) const;
   Known* slot_of(std::uint32_t around, std::uint64_t self, std::uint64_t type);
   bool grow();
@@ -81,7 +81,8 @@ bool Modules::Thread::name_of(const Interpreter& python, std::uint64_t code, cha
          memory.copy(code + python.fields.name, &text, sizeof text) && python.text(memory, text, function, most);
 }
 
-std::uint64_t Modules::Thread::kind_of(const Interpreter& python, const Functions& functions, std::uint64_t code) {
+std::uint64_t Modules::Thread::kind_of(const Interpreter& python, const wire::Functions& functions,
+                                       std::uint64_t code) {
   // Four places each: frames of one walk must not drive each other out.
   Code* set = codes + (code * 0x9e3779b97f4a7c15ull >> 54 & (kCodes - 4));
   for (std::size_t i = 0; i < 4; ++i)
@@ -108,7 +109,7 @@ std::uint64_t Modules::Thread::kind_of(const Interpreter& python, const Function
 }
 
 /// False where they contradict themselves, or are more than the bounds.
-bool Modules::Thread::frames(const Interpreter& python, const Functions& functions, std::uint64_t state) {
+bool Modules::Thread::frames(const Interpreter& python, const wire::Functions& functions, std::uint64_t state) {
   const wire::cpython::Fields& fields = python.fields;
   depth = 0;
   std::uint64_t frame = 0, place = 0;
@@ -127,7 +128,10 @@ bool Modules::Thread::frames(const Interpreter& python, const Functions& functio
     const std::uint64_t kind = code != 0 ? kind_of(python, functions, code) : kOther;
     if (kind >= kFirstFunction) {
       // One that calls itself, or another of its name, is one call.
-      if (depth == 0 || levels[depth - 1].type != kind) {
+      const bool same =
+          depth > 0 && levels[depth - 1].type == kind &&
+          (levels[depth - 1].self == code || functions.name_of(kind - kFirstFunction, nullptr) != nullptr);
+      if (!same) {
         if (depth == kMostLevels) return false;
         levels[depth++] = {code, kind, 0, true, here};  // its own: what it calls may be a loop
         place = 0;

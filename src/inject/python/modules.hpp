@@ -7,7 +7,7 @@
 // these dictionaries again once a second, as memory of dead objects is used again. No Python code runs, no reference is
 // taken, nothing is written.
 //
-// Calls of chosen functions (functions.hpp) stand in the chain too, by their code.
+// Calls of chosen functions (wire/functions.hpp) stand in the chain too, by their code.
 //
 // Calls: frames do not say whether a module's call is the one of the last launch. It is another where the thread was
 // not in the module between, where its arguments lie elsewhere, or where it begins again: the first place in it that
@@ -22,9 +22,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "inject/python/functions.hpp"
 #include "inject/python/interpreter.hpp"
 #include "inject/python/per_thread.hpp"
+#include "wire/functions.hpp"
 
 namespace rangescope::inject::python {
 
@@ -54,13 +54,13 @@ class Modules {
   static void end_thread(Thread* thread);
   [[nodiscard]] Here here(Thread& thread, std::uint64_t state, std::int64_t now_ns);
   Interpreter& interpreter() { return python_; }
-  Functions& functions() { return functions_; }
+  wire::Functions& functions() { return functions_; }
 
  private:
   Define define_;
   void* user_;
   Interpreter python_;
-  Functions functions_;
+  wire::Functions functions_;
   std::size_t levels_ = kMostLevels;
   struct Mine {
     Thread* thread = nullptr;
