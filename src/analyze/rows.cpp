@@ -237,10 +237,20 @@ void finish_rows(Report& report) {
   const auto share = [&](base::Held<GpuWork>& work) {
     if (work) work->share = all > 0 ? work->kernel_ns / all : model::kNan;
   };
-  for (Region& region : report.regions) share(region.gpu);
+  // Of what samples told no instance is known, by which exporters know it.
+  const bool sampled =
+      std::ranges::find(report.losses, model::LossKind("sampled_regions"), &model::Loss::kind) != report.losses.end();
+  const auto without_instances = [&](Region& region) {
+    if (!sampled || !region.module) return;
+    region.wall.per_occurrence_ns = model::kNoSpread;
+    region.steady.reset();
+    region.samples.clear();
+  };
+  for (Region& region : report.regions) without_instances(region), share(region.gpu);
   share(report.unattributed);
   for (model::TableRow& row : report.rows) {
     if (!row.merged) continue;
+    without_instances(*row.merged);
     share(row.merged->gpu);
     row.merged->bound = common_bound(report, row.members);
   }

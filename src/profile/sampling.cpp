@@ -9,6 +9,7 @@
 #include "collect/native/planner.hpp"
 #include "config/metric_groups.hpp"
 #include "wire/cpu.hpp"
+#include "wire/names.hpp"
 #include "wire/samples.hpp"
 
 namespace rangescope::profile {
@@ -90,6 +91,18 @@ base::Result<std::vector<sample::cpu::CounterEvent>> wanted_events(const SampleC
   return events;
 }
 
+std::string regions_of(const std::map<std::string, std::string>& settings) {
+  const auto lines = [&](const char* setting, const char* key, const std::string& otherwise) {
+    const auto set = settings.find(setting);
+    std::string out;
+    for (const std::string_view line : base::split(set != settings.end() ? set->second : otherwise, '\n'))
+      if (!line.empty()) out += std::string(key) + " " + std::string(line) + "\n";
+    return out;
+  };
+  return lines(wire::kModules, wire::cpu::kModulesKey, "auto") + lines(wire::kFunctions, wire::cpu::kFunctionsKey, "") +
+         lines(wire::kPhases, wire::cpu::kPhasesKey, "");
+}
+
 base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice& choice,
                                                              const std::filesystem::path& captures,
                                                              const sample::cpu::Running* to) {
@@ -99,6 +112,7 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
   options.interval_ns = 1'000'000'000 / choice.cpu_hz.value_or(kAutoCpu_hz);
   if (!choice.cpu_hz && !(to != nullptr && to->of_ours)) options.short_interval_ns = 1'000'000'000 / kOftenCpu_hz;
   options.counters = TRY(wanted_events(choice));
+  options.regions = choice.regions;
   const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
   if (cache != nullptr && *cache != '\0')
     options.cache = std::filesystem::path(cache) / "rangescope" / "names";

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,7 +30,11 @@ struct SampleChoice {
   bool cpu_off = false;
   std::optional<std::int64_t> cpu_hz;     ///< of a thread's CPU time; absent: auto
   std::vector<std::string> cpu_counters;  ///< groups of conf/cpu_counters, and events by perf's names
+  std::string regions;                    ///< sample::cpu::Options::regions
 };
+
+/// SampleChoice::regions by the settings of the library, which sees them where something is launched.
+[[nodiscard]] std::string regions_of(const std::map<std::string, std::string>& settings);
 
 /// The counters that are wanted, each by its names on different chips.
 [[nodiscard]] base::Result<std::vector<sample::Wanted>> wanted_counters(const SampleChoice& choice);

@@ -108,6 +108,7 @@ base::Result<void> Engine::native_stage(const std::string& folder) {
     windows = TRY(Windows::begin(captures, args_.windows, choice));
     choice.off = choice.cpu_off = true;  // they sample by themselves
   }
+  choice.regions = regions_of(args_.native.extra_env);
   auto sampling = TRY(begin_sampling(choice, captures, counters_.has_value()));
   auto cpu = begin_cpu(choice, captures);  // the last thing before the program
   if (!cpu) return base::fail(std::move(cpu));

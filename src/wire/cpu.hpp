@@ -7,7 +7,8 @@
 // over the whole file; 0 stands for none where `+1` is written below.
 //
 // kDescription  text, one `key value` a line: interval_ns, unwinding, refused (what the kernel did not allow:
-//               `kernel`: samples in the kernel; `context switches`: then there are no waits)
+//               `kernel`: samples in the kernel; `context switches`: then there are no waits); modules, functions,
+//               phases: which Python becomes regions where nothing is launched, as wire/names.hpp has them, a line each
 // kThreads      pid, tid, pid and tid in the program's own namespace, process start ns, thread name
 // kModules      path, build id as hex digits (may be empty)
 // kFrames       kind (FrameKind), then kNative: module+1, address in the module's file (as in its program headers; of
@@ -48,6 +49,8 @@ inline constexpr std::uint32_t kMostDepth = 1024;  ///< of a stack, inlined func
 using samples::Type;
 inline constexpr Type kThreads{16}, kModules{17}, kFrames{18}, kStacks{19}, kSamples{20}, kWaits{21}, kSymbols{22},
     kCounters{23}, kCounts{24}, kTotals{25}, kBlind{26}, kCreators{27}, kHolders{28}, kLines{29}, kProcesses{30};
+
+inline constexpr const char *kModulesKey = "modules", *kFunctionsKey = "functions", *kPhasesKey = "phases";
 
 /// In place of a call of Python's loop whose functions were not read: a kPython frame of this name.
 inline constexpr const char* kNotRead = "(not read)";

@@ -584,6 +584,28 @@ class Python(Profiled):
         self.assertGreater(nap["cpu"]["split"]["waiting"], 0.9 * nap["wall_ns"]["inclusive"])
         self.assertIn(("waiting", "sleep"), [(part["kind"], part["name"]) for part in nap["cpu"]["parts"]])
 
+    def test_functions_and_modules_without_a_gpu(self):
+        chosen = ("--functions", "first tokens=python_regions.*prefill", "--functions", "python_regions.Engine.*")
+        command = ("/usr/bin/python3", f"{HERE}/python_regions.py", "3000", CLIENT)
+        env = {"PYTHONPATH": f"{SOURCE}/tests/modules/small", "PYTHONDONTWRITEBYTECODE": "1"}
+        report, truth = self.profile(*command, options=chosen, env=env)
+        self.assert_adds_up(report)
+        self.assertEqual([loss["kind"] for loss in report["losses"] if loss["kind"] == "sampled_regions"], ["sampled_regions"])
+        once = ("step", "Engine.decode", "Engine.forward_once")
+        ms = {name: self.region(report, *path)["cpu"]["samples"] for name, path in {
+            "prefill": ("first tokens",), "attention": (*once, "Model", "Attention"), "mlp": (*once, "Model", "Mlp")}.items()}
+        for name, samples in ms.items():  # one each millisecond
+            self.assertAlmostEqual(samples, truth[name], delta=0.05 * truth[name] + 5, msg=ms)
+        idle = self.region(report, "Engine.idle")
+        self.assertAlmostEqual(idle["wall_ns"]["inclusive"] / 1e6, truth["idle"], delta=0.05 * truth["idle"])
+        for region in report["regions"]:
+            of_python = region["path"] not in (["step"],)
+            self.assertEqual((region.get("module", False), region.get("sampled", False)), (of_python, of_python), region["path"])
+            self.assertEqual(region["wall_ns"]["median"] is None, of_python)
+        self.assertRegex(self.report_as(), r"Engine\.idle .* ~1 +~\d+(\.\d+)? m?s ")
+        report, _ = self.profile(*command, options=("--modules", "off", *chosen), env=env)
+        self.assertEqual({tuple(r["path"]) for r in report["regions"]}, {("step",)})
+
     def check_calls(self, interpreter):
         report, _ = self.profile(interpreter, f"{HERE}/python_calls.py", "2000", CLIENT)
         chains = collections.Counter()

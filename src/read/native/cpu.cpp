@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "read/native/blocks.hpp"
+#include "read/native/sampled_calls.hpp"
 #include "wire/cpu.hpp"
 
 namespace rangescope::read::native {
@@ -106,6 +107,7 @@ class CpuReader {
       if (key == "interval_ns")
         cpu_.interval_ns = std::clamp<std::int64_t>(base::to_int(value).value_or(0), 0, kLatest_ns);
       if (key == "unwinding") cpu_.unwinding = base::printable(value);
+      regions_.take(key, value);
       if (key == "refused") cpu_.switches &= value != "context switches";
       if (key == "refused") cpu_.kernel &= value != "kernel";
     }
@@ -384,6 +386,7 @@ class CpuReader {
     if (session_.ranges.empty()) add_processes();
     link_threads();
     if (cpu_.interval_ns == 0 && !cpu_.samples.empty()) cpu_.interval_ns = 1;
+    add_sampled_calls(std::move(regions_), session_);
   }
 
   void span(std::int64_t from, std::int64_t to) {
@@ -563,6 +566,7 @@ class CpuReader {
   std::string where_;
   model::Session& session_;
   model::CpuProfile& cpu_;
+  PythonRegions regions_;
   std::vector<model::StringId> modules_;
   std::vector<RawFrame> frames_;
   std::vector<model::CpuFrame> functions_;

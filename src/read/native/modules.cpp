@@ -1,7 +1,6 @@
 #include "read/native/modules.hpp"
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,16 +8,6 @@
 #include "read/open_ranges.hpp"
 
 namespace rangescope::read::native {
-namespace {
-
-/// A launch, or a call that was in no module, of one thread.
-struct Step {
-  std::int64_t start_ns = 0, end_ns = 0;
-  std::uint32_t module = 0, same = 0;
-};
-
-}  // namespace
-
 void ModuleCalls::define(std::uint32_t number, std::uint32_t around, std::string_view name, std::string_view type,
                          bool function, model::Session& session) {
   const auto outer = modules_.find(around);
@@ -34,7 +23,7 @@ void ModuleCalls::define(std::uint32_t number, std::uint32_t around, std::string
 
 void ModuleCalls::place(std::size_t from, model::Session& session) const {
   if (launches_.empty()) return;
-  std::map<std::uint32_t, std::vector<Step>> threads;
+  Steps threads;
   for (const Launched& each : launches_) threads[session.launches[each.launch].thread];
   auto known = launches_.begin();
   for (std::size_t i = from; i < session.launches.size(); ++i) {
@@ -47,6 +36,10 @@ void ModuleCalls::place(std::size_t from, model::Session& session) const {
     }
     if (const auto thread = threads.find(launch.thread); thread != threads.end()) thread->second.push_back(step);
   }
+  place(std::move(threads), session);
+}
+
+void ModuleCalls::place(Steps threads, model::Session& session) const {
   for (auto& [number, program] : OpenRanges::of(session, threads)) {
     std::vector<Step>& steps = threads[number];
     std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.start_ns < b.start_ns; });

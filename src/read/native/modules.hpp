@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -32,6 +33,15 @@ class ModuleCalls {
   }
   /// Adds the ranges of launches[from ...]. After their times and threads are known.
   void place(std::size_t from, model::Session& session) const;
+
+  /// A launch, or a call that was in no module, of one thread.
+  struct Step {
+    std::int64_t start_ns = 0, end_ns = 0;
+    std::uint32_t module = 0, same = 0;
+  };
+  using Steps = std::map<std::uint32_t, std::vector<Step>>;  ///< by thread
+  /// Adds the ranges of such steps, in any order.
+  void place(Steps threads, model::Session& session) const;
 
  private:
   struct Module {

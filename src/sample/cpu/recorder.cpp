@@ -191,6 +191,7 @@ base::Result<std::unique_ptr<Recorder::State>> Recorder::make(const Options& opt
       "\n";
   if (!events->kernel()) description += "refused kernel\n";
   if (!events->switches() && to == nullptr) description += "refused context switches\n";
+  description += options.regions;
   auto state = std::make_unique<State>(std::move(*events), std::move(*file), std::move(description), options);
   return state;
 }
