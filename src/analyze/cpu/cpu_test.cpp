@@ -246,6 +246,33 @@ TEST(Cpu, CausesAreNamedInWords) {
             "70 % Python, 30 % waiting: I/O; hottest function llama.py:forward, 70 %");
 }
 
+TEST(Cpu, TheHottestFunctionIsCalledFromPythonsInnermost) {
+  Sampled program;
+  program.range(program.t, "decode", 0, 1000);
+  const auto python = [&](std::uint32_t caller, const char* name) {
+    const std::uint32_t stack = program.stack(caller, name, "", model::FrameKind::kPython);
+    program.session.cpu.frames.back().file = program.session.strings.intern("/app/step.py");
+    return stack;
+  };
+  const std::uint32_t run = python(program.main, "run"), step = python(run, "step");
+  program.samples(0, 880, program.stack(step, "sha256", "/lib/libcrypto.so.3"));
+  program.samples(880, 940, step);
+  program.samples(940, 1000, run);
+  auto report = analyze(program.session);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(cpu_causes(named(*report, "decode")),
+            "88 % libcrypto.so.3, 12 % Python; hottest function sha256, 88 %, called from step.py:step");
+  // It may lie below neither of two.
+  program.samples(1000, 2000, program.stack(python(run, "other"), "sha256", "/lib/libcrypto.so.3"));
+  program.range(program.t, "both", 1000, 2000);
+  program.samples(2000, 3000, program.stack(step, "sha256", "/lib/libcrypto.so.3"));
+  program.range(program.t, "both", 2000, 3000);
+  report = analyze(program.session);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(cpu_causes(named(*report, "both")),
+            "100.0 % libcrypto.so.3; hottest function sha256, 100.0 %, called from step.py:run");
+}
+
 TEST(Cpu, WhatARegionDoesItselfIsWithoutThoseInside) {
   Sampled program;
   program.range(program.t, "outer", 0, 1000);

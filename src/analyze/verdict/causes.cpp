@@ -32,6 +32,18 @@ std::string function_text(const model::CpuFunction& function) {
   return function.name.size() > kLongName ? folded_kernel(function.name) : function.name;
 }
 
+// ", called from train.py:step" where the function is not Python's and that one's samples leave no room for any other
+// caller of nine tenths of its own; the innermost of them.
+std::string caller_text(const model::CpuWork& cpu, const model::CpuFunction& hottest, double busy) {
+  const model::CpuFunction* caller = nullptr;
+  for (const auto* list : {&cpu.callers, &cpu.functions})
+    for (const model::CpuFunction& f : *list)
+      if (f.python && f.name != "<module>" && f.total_ns >= busy - 0.1 * hottest.self_ns &&
+          (caller == nullptr || f.total_ns <= caller->total_ns))
+        caller = &f;
+  return hottest.python || caller == nullptr ? "" : ", called from " + base::printable(function_text(*caller));
+}
+
 }  // namespace
 
 std::string share_text(double share) {
@@ -56,13 +68,11 @@ std::string cpu_causes(const model::CpuWork& cpu, double kernels, bool of_servic
   if (text.empty() || cpu.samples < kEnough || hottest == cpu.functions.end()) return text;
   if (hottest->name.starts_with('[')) return text;
   const double busy = wall - cpu.waiting.ns;
-  if (hottest->self_ns >= kHottest * wall)
-    text +=
-        "; hottest function " + base::printable(function_text(*hottest)) + ", " + share_text(hottest->self_ns / wall);
-  else if (of_service && hottest->self_ns >= kHottest * busy)
-    text += "; hottest function " + base::printable(function_text(*hottest)) + ", " +
-            share_text(hottest->self_ns / busy) + " of the CPU time";
-  return text;
+  const bool of_wall = hottest->self_ns >= kHottest * wall;
+  if (!of_wall && (!of_service || hottest->self_ns < kHottest * busy)) return text;
+  return text + "; hottest function " + base::printable(function_text(*hottest)) + ", " +
+         share_text(hottest->self_ns / (of_wall ? wall : busy)) + (of_wall ? "" : " of the CPU time") +
+         caller_text(cpu, *hottest, busy);
 }
 
 }  // namespace rangescope::analyze
