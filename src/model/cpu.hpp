@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,7 +47,13 @@ struct CpuSample {
   std::uint32_t stack = kNone;  ///< the innermost frame
 };
 
-enum class WaitKind : std::uint8_t { kOther, kLock, kIo, kSleep, kPreempted, kGil };
+enum class WaitKind : std::uint8_t { kOther, kLock, kIo, kSleep, kPreempted, kGil, kChild };
+/// By WaitKind, as reports name them.
+inline constexpr std::string_view kWaitNames[] = {"other", "lock", "I/O", "sleep", "preempted", "GIL", "child"};
+static_assert(std::size(kWaitNames) == static_cast<std::size_t>(WaitKind::kChild) + 1);
+[[nodiscard]] constexpr std::string_view name_of(WaitKind kind) {
+  return kWaitNames[static_cast<std::size_t>(kind)];
+}
 
 /// The thread did not run.
 struct CpuWait {

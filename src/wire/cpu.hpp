@@ -57,7 +57,7 @@ inline constexpr const char* kNotRead = "(not read)";
 
 enum class FrameKind : std::uint8_t { kNative = 0, kPython = 1, kCut = 2 };
 /// What a thread waited for, by the system call that it was in; kIo also for a page of memory, in none.
-enum class WaitKind : std::uint8_t { kOther = 0, kLock = 1, kIo = 2, kSleep = 3, kPreempted = 4, kGil = 5 };
+enum class WaitKind : std::uint8_t { kOther = 0, kLock = 1, kIo = 2, kSleep = 3, kPreempted = 4, kGil = 5, kChild = 6 };
 /// Added to a WaitKind: the wait stands for those of the time before its window too, which was not watched.
 inline constexpr std::uint64_t kStandsForMore = 8;
 

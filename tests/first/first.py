@@ -122,6 +122,22 @@ class First(unittest.TestCase):
             file.write(source)
         return [word.replace("SOURCE", path).replace("FOLDER", self.folder) for word in command]
 
+    def test_what_others_wait_for(self):
+        """Threads that share Python's GIL say so, though the first one only waits for them; a shell's wait for its child is that child's work."""
+        source = "import threading\ndef spin():\n  for i in range(6000000): pass\n"
+        source += "them = [threading.Thread(target=spin) for _ in range(3)]\nfor t in them: t.start()\nfor t in them: t.join()"
+        report = self.first_run(PYTHON, "-c", source)
+        parts = {part["name"]: part["ns"] for part in report["regions"][0]["cpu"]["parts"] if part["kind"] == "waiting"}
+        self.assertGreater(parts["GIL"], 0.5 * parts["lock"])
+        self.assertIn("waiting for the GIL", report["verdict"][0]["text"])
+        self.assertIn("GIL", self.tool("query", "latest", "select kind from cpu_waits group by kind").stdout)
+        self.assertEqual(self.tool("report", "latest", "-f", "perfetto", "-o", "gil.pftrace").returncode, 0)
+        with open(os.path.join(self.folder, "gil.pftrace"), "rb") as file:
+            self.assertIn(b"waiting: GIL", file.read())
+        report = self.first_run("sh", "-c", "seq 1 1500000 | sort -R >/dev/null; true")
+        parts = {part["name"]: part["ns"] for part in report["regions"][0]["cpu"]["parts"] if part["kind"] == "waiting"}
+        self.assertNotIn("child", parts)
+
     def test_node(self):
         if not shutil.which("node"):
             self.skipTest("node is not installed")

@@ -34,7 +34,6 @@ constexpr std::uint32_t kEnoughOfALine = 5;
 constexpr double kHardlyAnyLost = 0.05;
 constexpr std::string_view kPartKinds[] = {"python", "native", "cuda", "waiting"};
 enum PartKind : std::uint8_t { kPython, kNative, kCuda, kWaiting };
-constexpr std::string_view kWaitNames[] = {"other", "lock", "I/O", "sleep", "preempted", "GIL"};
 
 std::string_view call_kind(const Session& session, const model::Launch& call) {
   switch (call.kind) {
@@ -164,8 +163,8 @@ class CpuSums {
     unknown_ = part(kNative, "(unknown)");
     kernel_ = part(kNative, "[kernel]");
     unrecorded_wait_ = part(kWaiting, "other");
-    for (std::size_t kind = 0; kind < std::size(kWaitNames); ++kind)
-      wait_parts_[kind] = part(kWaiting, kWaitNames[kind]);
+    for (std::size_t kind = 0; kind < std::size(model::kWaitNames); ++kind)
+      wait_parts_[kind] = part(kWaiting, model::kWaitNames[kind]);
   }
 
   /// Kind and name of a part as one number.
@@ -254,7 +253,7 @@ class CpuSums {
             std::find_if(entries.begin(), entries.end(), [&](const SetEntry& e) { return is_primary(e); });
         const CpuWait& wait = cpu_.waits[source[p]];
         add_held(point_sums_[set_of_wait[source[p]]], wait, primary == entries.end() ? kNone : primary->region,
-                 kWaitNames[static_cast<std::size_t>(wait.kind)]);
+                 name_of(wait.kind));
       } else if (p >= not_pool_waits) {
         add_held(sums, pool_waiting[source[p]], kNone, "pool");
       } else if (p >= not_pool) {
@@ -276,13 +275,12 @@ class CpuSums {
         sums.parts[part_of_wait(wait.kind)].add(outside, length > 0 ? idle * outside / length : 0);
         if (weight != 1) sums.estimated_ns += outside;
         set_of_wait[source[p]] = point_sets_.of_context[contexts.of_launch[p]];
-        if (wait.holder != kNone && thread_of(wait.holder) == kNone)
-          add_held(sums, wait, kNone, kWaitNames[static_cast<std::size_t>(wait.kind)]);
+        if (wait.holder != kNone && thread_of(wait.holder) == kNone) add_held(sums, wait, kNone, name_of(wait.kind));
       }
     }
   }
 
-  void add_held(CpuSetSums& sums, const CpuWait& wait, std::uint32_t region, std::string_view kind) {
+  void add_held(CpuSetSums& sums, const CpuWait& wait, std::uint32_t region, std::string_view kind) const {
     Held& held = sums.held[{wait.holder, region, kind}];
     held.ns += wait.weight * static_cast<double>(wait.end_ns - wait.start_ns);
     auto at = std::lower_bound(cpu_.samples.begin(), cpu_.samples.end(), std::pair(wait.holder, wait.start_ns),
@@ -355,7 +353,9 @@ class CpuSums {
     return work_of(uses, {});
   }
 
-  /// The program with all its threads: what they ran, their CUDA calls, and what its first thread waited for.
+  /// The program with all its threads: what they ran, their CUDA calls, and what its first thread waited for. What a
+  /// child does meanwhile is of the program too. Of other threads those waits which are never for work: for the GIL
+  /// and for a core.
   [[nodiscard]] base::Held<CpuWork> whole() const {
     CpuSetSums all;
     const auto calls_of = [&](std::uint32_t thread) -> const Stretches& {
@@ -373,7 +373,10 @@ class CpuSums {
     }
     for (const model::CpuWait& wait : cpu_.waits) {
       const model::CpuThread& thread = cpu_.threads[wait.thread];
-      if (thread.pid != first || thread.tid != thread.pid) continue;
+      const bool idle = wait.kind != model::WaitKind::kGil && wait.kind != model::WaitKind::kPreempted;
+      if (idle && (thread.pid != first || thread.tid != thread.pid)) continue;
+      if (wait.kind == model::WaitKind::kChild && session_.processes.size() > 1) continue;
+      if (wait.holder != kNone) add_held(all, wait, kNone, name_of(wait.kind));
       const double length = static_cast<double>(wait.end_ns - wait.start_ns);
       const auto inside = static_cast<double>(calls_of(thread.thread).within(wait.start_ns, wait.end_ns));
       const auto busy = static_cast<double>(busy_by_pid(thread.pid).within(wait.start_ns, wait.end_ns));
@@ -634,7 +637,7 @@ class CpuSums {
   std::vector<model::CpuLine> hot_line_;  ///< of each frame; line 0: unknown
   std::vector<bool> not_read_;            ///< frames that stand for Python functions that were not read
   std::uint32_t unknown_ = 0, kernel_ = 0, unrecorded_wait_ = 0;
-  std::uint32_t wait_parts_[std::size(kWaitNames)] = {};
+  std::uint32_t wait_parts_[std::size(model::kWaitNames)] = {};
   std::vector<bool> in_range_;  ///< samples of a pool that count in a range
   Sets point_sets_, call_sets_;
   std::vector<CpuSetSums> point_sums_, call_sums_;

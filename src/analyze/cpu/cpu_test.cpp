@@ -438,6 +438,40 @@ TEST(Cpu, AWorkerRunsBesideAFirstThreadThatWaits) {
   EXPECT_NEAR(whole.cpu->native.ns, 1000, 1e-9);
 }
 
+TEST(Cpu, ThreadsThatWaitForTheGilAreOfTheProgramWithoutRanges) {
+  Sampled program;
+  program.session.processes[program.p].parent_pid = 0;
+  program.session.end_ns = 1000;
+  for (const std::uint32_t tid : {1u, 5u, 6u}) program.session.cpu.threads.push_back({1, tid, 0, kNone});
+  for (int i = 0; i < 50; ++i) program.session.cpu.samples.push_back({i * 20, i % 2 == 0 ? 2u : 3u, program.main});
+  program.session.cpu.waits = {{0, 1000, 1, kNone, model::WaitKind::kLock},  // join()
+                               {0, 1000, 2, kNone, model::WaitKind::kGil},
+                               {0, 1000, 3, kNone, model::WaitKind::kGil},
+                               {0, 1000, 3, kNone, model::WaitKind::kSleep}};
+  program.session.cpu.waits[1].holder = 3;
+  program.session.cpu.waits[2].holder = 2;
+  auto report = analyze(program.session);
+  ASSERT_TRUE(report);
+  const model::Region& whole = named(*report, "program");
+  EXPECT_NEAR(part(whole, "waiting", "GIL"), 2000, 1e-9);
+  EXPECT_NEAR(part(whole, "waiting", "lock"), 1000, 1e-9);
+  EXPECT_EQ(part(whole, "waiting", "sleep"), 0);  // it may have nothing to do
+  ASSERT_EQ(whole.cpu->holders.size(), 2u);
+  EXPECT_EQ(whole.cpu->holders[0].ns, 1000);
+  // What a child does meanwhile is of the program, as far as it was recorded.
+  program.session.cpu.waits = {{0, 1000, 1, kNone, model::WaitKind::kChild}};
+  report = analyze(program.session);
+  ASSERT_TRUE(report);
+  EXPECT_NEAR(part(named(*report, "program"), "waiting", "child"), 1000, 1e-9);
+  model::Process child = program.session.processes[program.p];
+  child.pid = 2;
+  child.parent_pid = 1;
+  program.session.processes.push_back(child);
+  report = analyze(program.session);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(part(named(*report, "program"), "waiting", "child"), 0);
+}
+
 TEST(Cpu, ScaledWaitsComeToWhatSamplesLeave) {
   Sampled program;
   program.range(program.t, "pings", 0, 10'000);

@@ -16,7 +16,9 @@ void find_held(const Case& known, std::vector<model::Verdict>& out) {
     const model::Region& region = known.region(row);
     if (!region.cpu || region.cpu->holders.empty()) return nullptr;
     const model::CpuHolder& holder = region.cpu->holders.front();
-    return holder.ns >= kHeld.value * region.cpu->whole_ns() ? &holder : nullptr;
+    double all = 0;  // threads that take turns have it alike: none of them is the cause
+    for (const model::CpuHolder& each : region.cpu->holders) all += each.kind == holder.kind ? each.ns : 0;
+    return holder.ns >= kHeld.value * region.cpu->whole_ns() && holder.ns > 0.6 * all ? &holder : nullptr;
   };
   const auto saves = [&](std::size_t row) {
     const model::CpuHolder* holder = most(row);

@@ -229,7 +229,7 @@ class CpuReader {
     const std::uint64_t length = in.number(), thread = in.number(), kind = in.number(), stack = in.number();
     const bool for_more = (kind & cpu_wire::kStandsForMore) != 0;
     const auto known = static_cast<cpu_wire::WaitKind>(kind & ~cpu_wire::kStandsForMore);
-    if (!good || thread >= cpu_.threads.size() || stack > stacks_.size() || known > cpu_wire::WaitKind::kGil ||
+    if (!good || thread >= cpu_.threads.size() || stack > stacks_.size() || known > cpu_wire::WaitKind::kChild ||
         length >= static_cast<std::uint64_t>(kLatest_ns - before))
       return false;
     model::CpuWait wait;

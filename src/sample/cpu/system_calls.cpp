@@ -50,6 +50,8 @@ WaitKind kind_of_call(const SystemCall& call) {
     case SYS_flock:
     case SYS_semop:
     case SYS_semtimedop: return WaitKind::kLock;
+    case SYS_wait4:
+    case SYS_waitid: return WaitKind::kChild;
     case SYS_nanosleep:
     case SYS_clock_nanosleep:
 #if defined(SYS_pause)

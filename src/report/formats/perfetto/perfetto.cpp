@@ -46,7 +46,6 @@ constexpr std::uint64_t kProcessTracks = std::uint64_t{1} << 40, kLaneTracks = s
                         kVerdictTrack = std::uint64_t{3} << 40, kCounterTracks = std::uint64_t{4} << 40,
                         kWaitTracks = std::uint64_t{5} << 40, kCpuThreadTracks = std::uint64_t{6} << 40,
                         kLifeTracks = std::uint64_t{7} << 40;
-constexpr std::string_view kWaits[] = {"waiting", "waiting: lock", "waiting: I/O", "waiting: sleep", "preempted"};
 enum EventType : std::int32_t { kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4 };
 
 class PerfettoWriter {
@@ -307,8 +306,12 @@ class PerfettoWriter {
         in.key = "in";
         in.value = base::printable(frame_text(session_, cpu.frames[cpu.stacks[wait.stack].frame]));
       }
-      described(kBegin, wait.start_ns, kWaitTracks + last, small_id(2, kWaits[static_cast<std::size_t>(wait.kind)]),
-                "cpu_wait", [](pbf_writer&) {});
+      std::string name(name_of(wait.kind));
+      if (wait.kind == model::WaitKind::kOther)
+        name = "waiting";
+      else if (wait.kind != model::WaitKind::kPreempted)
+        name = "waiting: " + name;
+      described(kBegin, wait.start_ns, kWaitTracks + last, small_id(2, name), "cpu_wait", [](pbf_writer&) {});
       event(kEnd, wait.end_ns, kWaitTracks + last, [](pbf_writer&) {});
     }
   }

@@ -268,13 +268,12 @@ class Writer {
   }
 
   base::Result<void> cpu_waits() {
-    constexpr const char* kKinds[] = {"other", "lock", "io", "sleep", "preempted"};
     return large("cpu_waits",
                  "id integer, kind text, start_ns integer, end_ns integer, pid integer, tid integer, frame integer",
                  s_.cpu.waits, [&](Put& put, std::size_t i, const model::CpuWait& wait) {
                    const model::CpuThread& thread = s_.cpu.threads[wait.thread];
-                   put(i, kKinds[static_cast<std::size_t>(wait.kind)], wait.start_ns, wait.end_ns, thread.pid,
-                       thread.tid, indexed(wait.stack));
+                   put(i, wait.kind == model::WaitKind::kIo ? "io" : name_of(wait.kind), wait.start_ns, wait.end_ns,
+                       thread.pid, thread.tid, indexed(wait.stack));
                  });
   }
 
