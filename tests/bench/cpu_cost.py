@@ -3,7 +3,7 @@
 
 CPU time of the program alone (user and system, of a child of the profiled process, so that it counts on a busy machine too), the median of
 the rounds beside --cpu off, and what the sampling thread takes of a core while the program has one. Before it, what interrupts take of a
-program that does nothing but read the clock (stolen_time): this moves less than the programs' own time does. BIN_DIR: an optimized build."""
+program that does nothing but read the clock (stolen_time, and the same in Python): this moves less than the programs' own time does. BIN_DIR: an optimized build."""
 import os
 import re
 import shutil
@@ -27,6 +27,16 @@ DEEP = """import json
 def down(depth): return down(depth - 1) if depth else json.loads(json.dumps([{"number": i, "text": str(i)} for i in range(2000)]))
 for _ in range(600): down(150)"""
 PROGRAMS = {"Python": [sys.executable, "-c", PYTHON], "deep": [sys.executable, "-c", DEEP], "llm": [f"{BIN}/llm", "--requests", "2"]}
+GAPS_OF_PYTHON = """import sys, time
+def run(depth, seconds, clock=time.perf_counter_ns):
+    if depth: return run(depth - 1, seconds)
+    last = begin = clock(); stolen = longer = 0
+    while last < begin + seconds * 10**9:
+        now = clock(); gap = now - last; last = now
+        if gap > 1000000: longer += gap
+        elif gap > 1000: stolen += gap
+    print("stolen", 100 * stolen / (last - begin - longer))
+run(int(sys.argv[1]), int(sys.argv[2]))"""
 WAYS = {"off": ["--cpu", "off"], "default": [], "199 Hz": ["--cpu", "199Hz"], "999 Hz": ["--cpu", "999Hz"], "199 Hz, counters": ["--cpu", "199Hz", "--cpu-counters", "software"]}
 
 WAYS = {way: WAYS[way] for way in ["off", *sys.argv[3:]]} if sys.argv[3:] else WAYS
@@ -41,22 +51,22 @@ def run(folder, options, program):
     return (float(used[1]), (float(core[1]) if core else 0) / float(used[1])) if used else (None, 0)
 
 
-def stolen(folder, depth, options):
-    """Percent of three seconds that gaps of less than a millisecond take, on one core, below `depth` frames of 1 KB."""
-    program = ["taskset", "-c", "1", f"{BIN}/stolen_time", str(depth), "3"]
+def stolen(folder, language, depth, options):
+    """Percent of three seconds that gaps of less than a millisecond take, on one core, below `depth` frames (native ones of 1 KB)."""
+    program = ["taskset", "-c", "1", *([f"{BIN}/stolen_time"] if language == "native" else [sys.executable, "-c", GAPS_OF_PYTHON]), str(depth), "3"]
     way = options if options[:1] == ["perf"] else [f"{BIN}/rangescope", "profile", "--no-project", "--sample", "off", "-q", *options, "-o", "report.txt", "--"]
     done = subprocess.run([*way, *program], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60)
     return float(re.search(r"stolen ([\d.]+)", done.stdout)[1])
 
 
 GAPS = {**WAYS, **({"perf 199 Hz": ["perf", "record", "-q", "-F", "199", "--call-graph", "dwarf,65528", "-o", "perf.data"]} if shutil.which("perf") else {})}
-for depth in (0, 40):
+for language, depth in (("native", 0), ("native", 40), ("Python", 5), ("Python", 60)):
     with tempfile.TemporaryDirectory(prefix="rangescope-bench-") as folder:
-        taken = [{way: stolen(folder, depth, options) for way, options in GAPS.items()} for _ in range(ROUNDS)]
+        taken = [{way: stolen(folder, language, depth, options) for way, options in GAPS.items()} for _ in range(ROUNDS)]
     for way in GAPS:
         more = [each[way] - each["off"] for each in taken]
         error = statistics.stdev(more) / len(more) ** 0.5 if len(more) > 1 else 0
-        print(f"stolen, {depth:2} frames {way:<18}{statistics.median(each[way] for each in taken):7.3f} %  {statistics.mean(more):+.3f} +- {error:.3f}")
+        print(f"stolen, {depth:2} {language} frames {way:<18}{statistics.median(each[way] for each in taken):7.3f} %  {statistics.mean(more):+.3f} +- {error:.3f}")
 
 for name, program in PROGRAMS.items():
     seconds, cores = {way: [] for way in WAYS}, {way: [] for way in WAYS}
