@@ -18,12 +18,16 @@
 namespace rangescope::wire {
 
 // What a phase is called, and the function whose call it is. Names of files and functions are those of the releases
-// named.
+// named. "first|later" is of a function that steps: a phase begins with each call of a module or known function that it
+// makes itself and goes on to the next; the first has another name.
 inline constexpr struct {
   const char *name, *pattern;
 } kPhasesOfFrameworks[] = {
-    {"generate", "transformers.generation.utils.*generate"},                    // 4.20 to 4.57
-    {"prefill", "transformers.generation.utils.*_prefill"},                     // 4.57
+    {"generate", "transformers.generation.utils.*generate"},            // 4.20 to 4.57
+    {"prefill", "transformers.generation.utils.*_prefill"},             // 4.57 to 5.17
+    {"prefill|decode step", "transformers.generation.utils.*_sample"},  // 4.39 to 5.17, as the next
+    {"prefill|decode step", "transformers.generation.utils.*_beam_search"},
+    {"prefill|decode step", "transformers.generation.utils.*greedy_search"},    // older ones
     {"execute model", "vllm.v1.worker.gpu_model_runner.*execute_model"},        // vLLM 0.8 to 0.11
     {"prefill", "sglang.srt.model_executor.model_runner.*forward_extend"},      // SGLang 0.4, 0.5
     {"decode step", "sglang.srt.model_executor.model_runner.*forward_decode"},  // the same

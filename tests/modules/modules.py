@@ -185,6 +185,19 @@ class Modules(unittest.TestCase):
             self.assertIn(where, self.profile("/usr/bin/python3", "steps", "2", words=("--phases", phases), expect=64))
         self.assertIn("no file", self.profile("/usr/bin/python3", "steps", "2", words=("--phases", "none/here"), expect=64))
 
+    def test_prefill_and_decode_steps(self):
+        """Of three generate() of five tokens each: a step is a call of the model with what is launched until the next."""
+        model = sum(ONE_STEP.values())
+        for version, python in PYTHONS.items():
+            for form, chunks in (("old", 1), ("new", 2)):
+                with self.subTest(version, form=form):
+                    report = self.profile(python, "hooks", "generate", "5", "3", form)
+                    prefill, decode = self.one(report, "generate", "prefill"), self.one(report, "generate", "decode step")
+                    self.assertEqual((prefill["occurrences"], decode["occurrences"]), (3, 12))
+                    self.assertEqual(self.one(report, "generate", "decode step", "Model")["occurrences"], 12)
+                    self.assertEqual(self.one(report, "generate", "prefill", "Model")["gpu"]["kernels"], 3 * chunks * model)
+                    self.assertEqual(decode["gpu"]["kernels"], 3 * (4 * model + 4 + 3))
+
     def test_phases_of_pytorch(self):
         for version, python in REAL.items():
             with self.subTest(version):

@@ -204,6 +204,10 @@ def main():
                     launch("run")
         Engine().run(int(rest[0]))
         launch("outside")
+    elif scene == "generate":
+        from transformers.generation.utils import GenerationMixin
+        for _ in range(int(rest[1])):
+            GenerationMixin().generate(model, launch, int(rest[0]), rest[2] == "old")
     elif scene == "train":  # operators of autograd run on this thread: there is no GPU
         weights = [torch.ones(3, requires_grad=True) for _ in range(2)]
         optimizer = torch.optim.SGD(weights, lr=0.1)

@@ -17,6 +17,9 @@ void ModuleCalls::define(std::uint32_t number, std::uint32_t around, std::string
   made.chain.push_back(number);
   if (!function) made.path = name.empty() ? "" : made.path + (made.path.empty() ? "" : ".") + std::string(name);
   const bool alone = function || made.path.empty();
+  const std::size_t bar = function ? type.find('|') : std::string_view::npos;  // "prefill|decode step"
+  made.later = bar != std::string_view::npos ? session.strings.intern(type.substr(bar + 1)) : 0;
+  type = type.substr(0, bar);
   made.name = session.strings.intern(alone ? std::string(type) : made.path + " (" + std::string(type) + ")");
   modules_.insert_or_assign(number, std::move(made));
 }
@@ -44,6 +47,7 @@ void ModuleCalls::place(Steps threads, model::Session& session) const {
     std::vector<Step>& steps = threads[number];
     std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.start_ns < b.start_ns; });
     std::vector<std::uint32_t> modules;  // numbers of the chain of the last launch
+    std::vector<std::uint32_t> made;     // how many calls each of them has made so far
     std::vector<std::uint32_t> calls;    // their ranges
     for (const Step& step : steps) {
       const bool between = program.move_to(step.start_ns, step.end_ns);
@@ -52,25 +56,39 @@ void ModuleCalls::place(Steps threads, model::Session& session) const {
       std::size_t same = 0;
       if (module == modules_.end()) {
         modules.clear();
+        made.clear();
       } else {
         const std::vector<std::uint32_t>& chain = module->second.chain;
-        const std::size_t most = between ? 0 : std::min<std::size_t>({step.same, chain.size(), modules.size()});
+        const std::size_t most = std::min<std::size_t>({step.same, chain.size(), modules.size()});
         while (same < most && modules[same] == chain[same]) ++same;
         modules = chain;
+        made.resize(same);
+        made.resize(chain.size(), 1);
+        if (same < chain.size()) {
+          made.back() = 0;
+          if (same > 0 && ++made[same - 1] > 1 && modules_.at(chain[same - 1]).later != 0) --same;  // its next step
+        }
+        if (between) same = 0;
       }
       calls.resize(same);
       for (const std::uint32_t call : calls)
         session.ranges[call].end_ns = std::max(session.ranges[call].end_ns, step.end_ns);
       for (std::size_t i = same; i < modules.size(); ++i) {
-        model::Range made;
-        made.start_ns = step.start_ns;
-        made.end_ns = step.end_ns;
-        made.name = modules_.at(modules[i]).name;
-        made.thread = number;
-        made.domain = inside == model::kNone ? 0 : session.ranges[inside].domain;
-        made.module = true;
+        const Module& of = modules_.at(modules[i]);
+        const model::StringId name = of.later != 0 && made[i] > 1 ? of.later : of.name;
+        if (i > 0 && modules_.at(modules[i - 1]).later != 0 && session.ranges[calls.back()].name == name) {
+          calls.push_back(calls.back());  // the step is a function of the same name
+          continue;
+        }
+        model::Range call;
+        call.start_ns = step.start_ns;
+        call.end_ns = step.end_ns;
+        call.name = name;
+        call.thread = number;
+        call.domain = inside == model::kNone ? 0 : session.ranges[inside].domain;
+        call.module = true;
         calls.push_back(static_cast<std::uint32_t>(session.ranges.size()));
-        session.ranges.push_back(made);
+        session.ranges.push_back(call);
       }
     }
   }

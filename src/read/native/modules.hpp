@@ -48,6 +48,7 @@ class ModuleCalls {
     std::vector<std::uint32_t> chain;  ///< numbers, this one last
     std::string path;                  ///< "model.layers.3.mlp"; "" of the outermost
     model::StringId name = 0;          ///< "model.layers.3.mlp (LlamaMLP)"
+    model::StringId later = 0;         ///< of a function that steps: from the second step on
   };
   struct Launched {
     std::uint32_t launch, module, same;

@@ -92,6 +92,37 @@ TEST(ModuleCalls, AFunctionBetweenModulesKeepsTheirPath) {
   EXPECT_EQ(calls.placed(), "Model 10-15, model (Decoder) 10-15, run_layers 10-15, model.layers.1 (Layer) 10-15");
 }
 
+TEST(ModuleCalls, AFunctionThatStepsBeginsAnewWithEachCallThatItMakes) {
+  Calls calls;
+  calls.modules.define(5, 0, "", "prefill|decode step", true, calls.session);
+  calls.modules.define(6, 5, "", "Model", false, calls.session);
+  calls.launch(10, 5, 0);
+  calls.launch(20, 6, 1);
+  calls.launch(30, 6, 2);
+  calls.launch(40, 5, 1);  // it samples a token
+  calls.launch(50, 6, 1);
+  calls.launch(60, 5, 1);
+  calls.launch(70, 6, 1);
+  EXPECT_EQ(calls.placed(),
+            "prefill 10-45, Model 20-35, decode step 50-65, Model 50-55, decode step 70-75, Model 70-75");
+}
+
+TEST(ModuleCalls, AStepThatIsAFunctionOfItsNameIsOneWithIt) {
+  Calls calls;
+  calls.modules.define(5, 0, "", "prefill|decode step", true, calls.session);
+  calls.modules.define(6, 5, "", "Model", false, calls.session);
+  calls.modules.define(7, 5, "", "prefill", true, calls.session);
+  calls.modules.define(8, 7, "", "Model", false, calls.session);
+  calls.range(15, 48, "of the program");
+  calls.launch(10, 8, 0);
+  calls.launch(20, 8, 2);
+  calls.launch(40, 6, 1);
+  calls.launch(50, 6, 2);
+  EXPECT_EQ(calls.placed(),
+            "prefill 10-15, Model 10-15, prefill 20-25, Model 20-25, decode step 40-45, Model 40-45, "
+            "decode step 50-55, Model 50-55");
+}
+
 TEST(ModuleCalls, WhatWasNeverDefinedIsNoModule) {
   Calls calls;
   calls.modules.define(5, 99, "lost", "Lost", false, calls.session);

@@ -82,7 +82,9 @@ std::vector<Chain> chains_of(const PythonRegions& wanted, const wire::Functions&
     }
     if (meaning.function == 0) continue;
     const std::string own(session.strings.view(frame.name));
-    const model::StringId name = session.strings.intern(functions.name_of(meaning.function, own.c_str()));
+    const std::string_view shown = functions.name_of(meaning.function, own.c_str());
+    if (shown.find('|') != std::string_view::npos) continue;  // samples do not tell one step from the next
+    const model::StringId name = session.strings.intern(shown);
     if (name != chain.function) enter(name, true);  // one that calls itself is one call
   }
   return chains;
