@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analyze/tree/backward.hpp"
 #include "base/fs.hpp"
 #include "base/progress.hpp"
 #include "base/text.hpp"
@@ -136,9 +137,9 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
                       "Leave out --rank.");
   if (inputs.empty()) return tl::make_unexpected(unread.front());
   choose_timelines(inputs, captured.notes);
-  for (Input& input : inputs)
-    if (const std::string folded = names.fold(input.session); !folded.empty())
-      captured.notes.push_back((inputs.size() > 1 ? input.path.string() + ": " : "") + folded);
+  for (Input& input : inputs)  // names hold sequence numbers until they are folded
+    for (const std::string& note : {analyze::add_backward_modules(input.session), names.fold(input.session)})
+      if (!note.empty()) captured.notes.push_back((inputs.size() > 1 ? input.path.string() + ": " : "") + note);
   // The order of join(): then measurements are where they are counted to be.
   std::stable_partition(inputs.begin(), inputs.end(), [](const Input& i) { return read::has_timeline(i.session); });
   std::vector<model::Session> sessions;

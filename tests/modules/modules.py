@@ -6,6 +6,7 @@ under the region of that name. With the small `torch` of this folder, and with P
 """
 import collections
 import glob
+import gzip
 import json
 import os
 import re
@@ -197,6 +198,56 @@ class Modules(unittest.TestCase):
                     self.assertEqual(self.one(report, "generate", "decode step", "Model")["occurrences"], 12)
                     self.assertEqual(self.one(report, "generate", "prefill", "Model")["gpu"]["kernels"], 3 * chunks * model)
                     self.assertEqual(decode["gpu"]["kernels"], 3 * (4 * model + 4 + 3))
+
+    def backward(self, report):
+        """Kernels by the innermost module of `backward`."""
+        seen = collections.Counter()
+        for region in report["regions"]:
+            if region["domain"] == "nn.Module" and region["path"][0] == "backward":
+                seen[region["path"][-1].partition(" (")[0]] += region["gpu"]["exclusive_kernels"]
+        return +seen
+
+    def test_backward_by_sequence_numbers(self):
+        report = self.profile("/usr/bin/python3", "hooks", "backward", "3")
+        true = {kernel["name"][len("backward of "):]: kernel["calls"] for kernel in report["kernels"] if "backward" in kernel["name"]}
+        true["backward"] = true.pop("nothing")
+        self.assertEqual(self.backward(report), true)
+        self.assertEqual(true["model.layers.2.mlp.up"], 3 * 2)
+        path = ["backward", "Model", "model (Decoder)", "model.layers.2 (Layer)", "model.layers.2.mlp (Mlp)", "model.layers.2.mlp.up (Leaf)"]
+        self.assertEqual([r["occurrences"] for r in report["regions"] if r["path"] == path or r["path"] == ["backward"]], [3, 3])
+        note = next(note for note in report["notes"] if "backward" in note)
+        self.assertIn("of 111 functions by sequence number", note)
+
+    def test_backward_of_a_trace(self):
+        """Two steps of PyTorch 2.11 on an H200. The truth is looked up here, event by event."""
+        path = f"{SOURCE}/tests/golden/kineto/backward.json.gz"
+        done = cases.run([f"{BIN}/rangescope", "report", path, "-f", "json"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with gzip.open(path, "rt") as file:
+            events = [e for e in json.load(file)["traceEvents"] if e.get("ph") == "X"]
+        end = lambda e: e["ts"] + e["dur"]
+        around = lambda e, names: sorted((o for o in names if o["tid"] == e["tid"] and o["ts"] <= e["ts"] and end(e) <= end(o)), key=lambda o: o["ts"])
+        modules = [e for e in events if e["name"].startswith("nn.Module: ")]
+        functions = [e for e in events if "evaluate_function" in e["name"]]
+        operators = [e for e in events if e.get("cat") == "cpu_op" and "Sequence number" in e["args"] and not around(e, functions)]
+        calls = {e["args"]["correlation"]: e for e in events if e.get("cat") in ("cuda_runtime", "cuda_driver")}
+        true = collections.Counter()
+        for kernel in (e for e in events if e.get("cat") == "kernel"):
+            inside = around(calls[kernel["args"]["correlation"]], functions)
+            if not inside:
+                continue
+            function = inside[0]
+            if "Sequence number" not in function["args"]:  # AccumulateGrad: of the one before it
+                function = max((f for f in functions if f["ts"] < function["ts"] and "Sequence number" in f["args"]), key=lambda f: f["ts"])
+            made = max((o for o in operators if o["args"]["Sequence number"] == function["args"]["Sequence number"] and o["ts"] < function["ts"]),
+                       key=lambda o: o["ts"])
+            chain = around(made, modules)
+            true[chain[-1]["name"][len("nn.Module: "):] if chain else "backward"] += 1
+        self.assertGreater(len(true), 8)
+        report = json.loads(done.stdout)
+        self.assertEqual(self.backward(report), true)
+        backward = next(r for r in report["regions"] if r["path"] == ["backward"])
+        self.assertEqual((backward["domain"], backward["occurrences"]), ("nn.Module", 2))  # a pass, from its first to its last function
 
     def test_phases_of_pytorch(self):
         for version, python in REAL.items():

@@ -217,6 +217,35 @@ def main():
             optimizer.step()
         for _ in range(int(rest[0])):
             in_mode(mode, step)
+    elif scene == "backward":  # as emit_nvtx: operators with sequence numbers, and functions on a thread that runs no module
+        import rangescope
+        made, kernel = [], globals()["launch"]
+
+        def operator():
+            number = len(made)
+            made.append(inside.stack[-1])
+            with rangescope.range(f"aten::linear, seq = {number}, op_id = {2 * number}"):
+                with rangescope.range(f"aten::mm, seq = {number}, op_id = {2 * number + 1}"):
+                    kernel()
+
+        def function(name, number, of):
+            with rangescope.range(f"autograd::engine::evaluate_function: {name}, op_id = 7"):
+                with rangescope.range(name + ("" if number is None else f", seq = {number}") + ", op_id = 8"):
+                    with rangescope.range("aten::mm, op_id = 9"):
+                        kernel("backward of " + of)
+
+        def engine():
+            function("LossBackward0", 10**6, "nothing")
+            for number in reversed(range(len(made))):
+                function("MmBackward0", number, made[number])
+                function("torch::autograd::AccumulateGrad", None, made[number])
+        globals()["launch"] = operator
+        for _ in range(int(rest[0])):
+            made.clear()
+            model(x)
+            thread = threading.Thread(target=engine)
+            thread.start()
+            thread.join()
     elif scene == "at_exit":  # a launch when there is no Python any more
         ctypes.CDLL(None).on_exit(cuda.cuCtxSynchronize, None)
         model(x)

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
-#include <tuple>
 
 #include "analyze/statistics/order.hpp"
+#include "analyze/tree/backward.hpp"
 #include "base/workers.hpp"
 
 namespace rangescope::analyze {
@@ -45,19 +45,18 @@ struct Backward {
   [[nodiscard]] bool has(std::uint32_t occurrence) const { return !inside.empty() && inside[occurrence] != 0; }
 };
 
-/// The operator has the sequence number of the function, and is the latest of those that began before it. O(n log n).
+/// O(n log n).
 Backward find_backward(const Session& session, const Tree& tree, bool forward) {
   Backward out;
   if (std::none_of(session.processes.begin(), session.processes.end(), [](const auto& p) { return p.operators; }))
     return out;
   out.inside.resize(tree.parent.size());
   if (forward) out.forward.assign(tree.parent.size(), kNone);
-  using Numbered = std::tuple<std::uint32_t, std::int64_t, std::int64_t, std::uint32_t>;  // process, number, start
   std::vector<Numbered> operators, functions;
   for (std::uint32_t o = 0; o < tree.parent.size(); ++o) {
     if (tree.range_of[o] == kNone) continue;
     const Range& range = session.ranges[tree.range_of[o]];
-    const bool function = session.strings.view(range.name).starts_with("autograd::engine::evaluate_function: ");
+    const bool function = session.strings.view(range.name).starts_with(kEvaluates);
     out.inside[o] = function || (tree.parent[o] != kNone && out.inside[tree.parent[o]] != 0);
     if (!forward || range.domain != 0 || range.attributes >= session.attributes.size()) continue;
     const model::Attributes& with = session.attributes[range.attributes];
@@ -66,13 +65,7 @@ Backward find_backward(const Session& session, const Tree& tree, bool forward) {
         .emplace_back(session.threads[range.thread].process, with.payload_i64, range.start_ns, o);
   }
   std::sort(operators.begin(), operators.end());
-  for (const Numbered& function : functions) {
-    const auto next = std::lower_bound(operators.begin(), operators.end(), function);
-    if (next == operators.begin()) continue;
-    const auto& [process, number, start, occurrence] = *std::prev(next);
-    if (process == std::get<0>(function) && number == std::get<1>(function))
-      out.forward[std::get<3>(function)] = occurrence;
-  }
+  for (const Numbered& function : functions) out.forward[std::get<3>(function)] = maker_of(function, operators);
   for (std::uint32_t o = 0; o < out.forward.size(); ++o)  // parents come first
     if (out.forward[o] == kNone && tree.parent[o] != kNone) out.forward[o] = out.forward[tree.parent[o]];
   return out;
