@@ -28,7 +28,9 @@ std::string lines_of(const std::string& option, const std::vector<std::string>& 
 std::string phases_of(const std::string& path) {
   const auto file = base::read_file(path);
   if (!file)
-    refuse("--phases", "there is no file '" + base::printable(path) + "' to read",
+    refuse("--phases",
+           file.error().code == base::Code::kNoInput ? "there is no file '" + base::printable(path) + "' to read"
+                                                     : base::printable(path) + ": " + file.error().what,
            "Write auto, off, or a file of lines NAME=PATTERN");
   std::vector<std::string> phases;
   int number = 0;

@@ -64,7 +64,7 @@ base::Result<config::Inputs> ConfigArguments::inputs(const std::vector<std::stri
     if (!in.project_trusted) TRY(config::check_owner(*in.project_file));
   }
   for (const std::string& file : config_files_) {
-    if (!std::filesystem::exists(file, ignored))
+    if (std::error_code error; !std::filesystem::exists(file, error) && !error)
       return base::fail(base::Code::kNoInput, "there is no file " + file, "--config", "Name a YAML file.");
     in.config_files.emplace_back(file);
   }

@@ -590,6 +590,25 @@ class Hostile(Files):
             self.report(shutil.copy(source, self.path(name)))
 
 
+class NamedByAnOption(Files):
+    """A file that an option names: missing, or there and unreadable (also by root)."""
+
+    def test_missing(self):
+        for words, code in ((("profile", "--phases", "none", "--", "true"), 64), (("config", "--config", "none"), 66)):
+            done = self.tool(*words)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn("there is no file", done.stderr)
+
+    def test_unreadable(self):
+        os.symlink("loop", self.path("loop"))
+        for words, code, why in ((("profile", "--phases", ".", "--", "true"), 64, "Is a directory"),
+                                 (("config", "--config", "loop"), 66, "Too many levels of symbolic links")):
+            done = self.tool(*words)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(why, done.stderr)
+            self.assertNotIn("no file", done.stderr)
+
+
 class OtherProfilers(Files):
     """What else people have: each file through the command, with the numbers that its own tool gives."""
 
