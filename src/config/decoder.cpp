@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <vector>
 
 #include "base/text.hpp"
 #include "config/yaml.hpp"

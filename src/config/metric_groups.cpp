@@ -1,9 +1,7 @@
 #include "config/metric_groups.hpp"
 
-#include <yaml-cpp/yaml.h>
 #include <algorithm>
 #include <cstdlib>
-#include <set>
 
 #include "base/text.hpp"
 #include "config/compose.hpp"
@@ -19,158 +17,126 @@ namespace fs = std::filesystem;
 // Reading a mapping key by key; the first mistake wins and is located.
 class Fields {
  public:
-  Fields(YAML::Node node, std::string file) : node_(std::move(node)), file_(std::move(file)) {
-    if (!node_.IsMap()) {
-      refuse(node_, "expected a mapping");
-      return;
-    }
-    for (const auto& entry : node_) {
-      if (!seen_.insert(entry.first.Scalar()).second)
-        refuse(entry.first, "key '" + entry.first.Scalar() + "' stands twice");
-    }
+  explicit Fields(const Value& map) : map_(map) {
+    if (!map.is_map()) refuse(map, "expected a mapping");
+  }
+
+  const Value* get(const char* key) {
+    known_.emplace_back(key);
+    const Value* value = map_.find(key);
+    return value && !value->is_null() ? value : nullptr;
   }
 
   std::string text(const char* key) {
-    const YAML::Node value = get(key);
-    if (!value || !value.IsScalar()) {
-      refuse(value ? value : node_, std::string("expected text under '") + key + "'");
-      return {};
-    }
-    return value.Scalar();
+    const Value* value = get(key);
+    if (value && value->is_scalar()) return value->text;
+    refuse(value ? *value : map_, std::string("expected text under '") + key + "'");
+    return {};
   }
 
   double number(const char* key) { return number(get(key), key); }
 
-  double number(const YAML::Node& value, const std::string& key) {
-    const auto parsed = value && value.IsScalar() ? base::to_double(value.Scalar()) : std::nullopt;
-    if (!parsed) refuse(value ? value : node_, "expected a number under '" + key + "'");
+  double number(const Value* value, const std::string& key) {
+    const auto parsed = value && value->is_scalar() ? base::to_double(value->text) : std::nullopt;
+    if (!parsed) refuse(value ? *value : map_, "expected a number under '" + key + "'");
     return parsed.value_or(0);
   }
 
-  std::vector<std::string> texts(const YAML::Node& value, const std::string& key) {
+  std::vector<std::string> texts(const Value& value, const std::string& key) {
+    if (value.is_scalar()) return {value.text};
+    if (!value.is_list() || value.items.empty()) refuse(value, "expected text or a list under '" + key + "'");
     std::vector<std::string> out;
-    if (value.IsScalar()) return {value.Scalar()};
-    if (!value.IsSequence() || value.size() == 0) refuse(value, "expected text or a list under '" + key + "'");
-    for (const auto& item : value) {
-      if (!item.IsScalar())
-        refuse(item, "expected text in the list '" + key + "'");
-      else
-        out.push_back(item.Scalar());
+    for (const Value& item : value.items) {
+      if (!item.is_scalar()) refuse(item, "expected text in the list '" + key + "'");
+      out.push_back(item.text);
     }
     return out;
   }
 
-  YAML::Node get(const char* key) {
-    known_.emplace_back(key);
-    if (!node_.IsMap()) return YAML::Node(YAML::NodeType::Undefined);
-    const YAML::Node fixed = node_;  // operator[] on a const node does not create the key
-    return fixed[key];
+  const std::vector<Entry>& entries(const char* key) {
+    static const std::vector<Entry> none;
+    const Value* value = get(key);
+    if (value && value->is_map()) return value->entries;
+    refuse(map_, std::string("expected a mapping under '") + key + "'");
+    return none;
   }
 
-  void refuse(const YAML::Node& at, std::string what, std::string hint = {}) {
-    if (error_) return;
-    const YAML::Mark mark = at ? at.Mark() : node_.Mark();
-    error_ = base::Error{Code::kConfig, std::move(what),
-                         file_ + ":" + std::to_string(mark.line + 1) + ":" + std::to_string(mark.column + 1),
-                         std::move(hint)};
+  void refuse(const Value& at, std::string what, std::string hint = {}) {
+    if (!error_) error_ = base::Error{Code::kConfig, std::move(what), at.where, std::move(hint)};
   }
 
   /// Refuses keys that nobody asked for, then hands out the first mistake.
-  std::optional<base::Error> finish() {
-    if (!error_ && node_.IsMap()) {
-      for (const auto& entry : node_) {
-        const std::string& key = entry.first.Scalar();
-        if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
-          refuse(entry.first, "unknown key '" + key + "'", base::did_you_mean(key, known_));
-        }
-      }
-    }
-    return error_;
+  Result<void> finish() {
+    for (const Entry& entry : map_.entries)
+      if (std::find(known_.begin(), known_.end(), entry.key) == known_.end())
+        refuse(entry.value, "unknown key '" + entry.key + "'", base::did_you_mean(entry.key, known_));
+    if (error_) return tl::make_unexpected(*error_);
+    return {};
   }
 
  private:
-  YAML::Node node_;
-  std::string file_;
-  std::set<std::string> seen_;
+  const Value& map_;
   std::vector<std::string> known_;
   std::optional<base::Error> error_;
 };
 
-Result<YAML::Node> load(const fs::path& file) {
-  try {
-    return YAML::LoadFile(file.string());
-  } catch (const YAML::Exception& e) {
-    return base::fail(Code::kConfig, e.msg,
-                      file.string() + ":" + std::to_string(e.mark.line + 1) + ":" + std::to_string(e.mark.column + 1));
-  }
-}
-
-model::GroupCounter counter(Fields& fields, const std::string& file, const std::string& alias,
-                            const YAML::Node& value) {
+model::GroupCounter counter(Fields& fields, const std::string& alias, const Value& value) {
   model::GroupCounter out{alias, {}, std::nullopt};
-  if (!value.IsMap()) {
+  if (!value.is_map()) {
     out.any = fields.texts(value, alias);
     return out;
   }
-  Fields inner(value, file);
-  const YAML::Node any = inner.get("any");
-  if (any)
-    out.any = inner.texts(any, alias + ".any");
+  Fields inner(value);
+  if (const Value* any = inner.get("any"))
+    out.any = inner.texts(*any, alias + ".any");
   else
     inner.refuse(value, "counter '" + alias + "' needs 'any'");
-  if (inner.get("absent")) out.absent = inner.number("absent");
-  if (auto error = inner.finish()) fields.refuse(value, error->what, error->hint);
+  if (const Value* absent = inner.get("absent")) out.absent = inner.number(absent, "absent");
+  if (const auto done = inner.finish(); !done) fields.refuse(value, done.error().what, done.error().hint);
   return out;
 }
 
-Result<model::GroupMetric> metric(const YAML::Node& node, const std::string& file) {
-  Fields fields(node, file);
+Result<model::GroupMetric> metric(const Value& node) {
+  Fields fields(node);
   model::GroupMetric out;
   out.name = fields.text("name");
   out.title = fields.text("title");
   out.unit = fields.text("unit");
   out.explain = fields.text("explain");
   const std::string formula = fields.text("formula");
-  if (const YAML::Node column = fields.get("column")) out.column = column.as<bool>(false);
-  if (auto error = fields.finish()) return tl::make_unexpected(*error);
+  if (const Value* column = fields.get("column")) out.column = column->boolean;
+  TRY(fields.finish());
   auto parsed = base::Formula::parse(formula);
-  if (!parsed) {
-    const YAML::Mark mark = node.Mark();
-    return base::fail(Code::kConfig, parsed.error().what,
-                      file + ":" + std::to_string(mark.line + 1) + ", " + parsed.error().where, parsed.error().hint);
-  }
+  if (!parsed)
+    return base::fail(Code::kConfig, parsed.error().what, node.where + ", " + parsed.error().where,
+                      parsed.error().hint);
   out.formula = std::move(*parsed);
   return out;
 }
 
 Result<model::MetricGroup> group(const fs::path& file) {
-  auto node = TRY(load(file));
-  Fields fields(node, file.string());
+  const auto document = TRY(read_yaml(file));
+  Fields fields(document.root);
   model::MetricGroup out;
   out.file = file.string();
   out.name = fields.text("name");
   out.title = fields.text("title");
   out.explain = fields.text("explain");
   std::vector<std::string> aliases;
-  const YAML::Node counters = fields.get("counters");
-  if (!counters || !counters.IsMap())
-    fields.refuse(node, "expected a mapping under 'counters'");
-  else {
-    for (const auto& entry : counters) {
-      out.counters.push_back(counter(fields, out.file, entry.first.Scalar(), entry.second));
-      aliases.push_back(entry.first.Scalar());
-    }
+  for (const Entry& entry : fields.entries("counters")) {
+    out.counters.push_back(counter(fields, entry.key, entry.value));
+    aliases.push_back(entry.key);
   }
-  const YAML::Node metrics = fields.get("metrics");
-  if (!metrics || !metrics.IsSequence()) fields.refuse(node, "expected a list under 'metrics'");
-  if (auto error = fields.finish()) return tl::make_unexpected(*error);
-  for (const auto& item : metrics) {
-    auto read = TRY(metric(item, out.file));
+  const Value* metrics = fields.get("metrics");
+  if (!metrics || !metrics->is_list()) fields.refuse(document.root, "expected a list under 'metrics'");
+  TRY(fields.finish());
+  for (const Value& item : metrics->items) {
+    auto read = TRY(metric(item));
     for (const std::string& name : read.formula.names()) {
       if (std::find(aliases.begin(), aliases.end(), name) != aliases.end()) continue;
       return base::fail(Code::kConfig,
-                        "metric '" + read.name + "' uses '" + name + "', which is no counter of the group",
-                        out.file + ":" + std::to_string(item.Mark().line + 1), base::did_you_mean(name, aliases));
+                        "metric '" + read.name + "' uses '" + name + "', which is no counter of the group", item.where,
+                        base::did_you_mean(name, aliases));
     }
     out.metrics.push_back(std::move(read));
   }
@@ -178,24 +144,19 @@ Result<model::MetricGroup> group(const fs::path& file) {
 }
 
 Result<model::Peaks> peaks(const fs::path& file) {
-  auto node = TRY(load(file));
-  Fields fields(node, file.string());
+  const auto document = TRY(read_yaml(file));
+  Fields fields(document.root);
   model::Peaks out;
   out.id = file.stem();
   out.name = fields.text("name");
   out.chip = fields.text("chip");
   out.source = fields.text("source");
   out.memory_bytes_per_s = fields.number("memory_bytes_per_s");
-  if (fields.get("l2_bytes_per_s")) out.l2_bytes_per_s = fields.number("l2_bytes_per_s");
-  if (const YAML::Node match = fields.get("match")) out.match = fields.texts(match, "match");
-  const YAML::Node rates = fields.get("flop_per_s");
-  if (!rates || !rates.IsMap())
-    fields.refuse(node, "expected a mapping under 'flop_per_s'");
-  else {
-    for (const auto& entry : rates)
-      out.flop_per_s[entry.first.Scalar()] = fields.number(entry.second, entry.first.Scalar());
-  }
-  if (auto error = fields.finish()) return tl::make_unexpected(*error);
+  if (const Value* l2 = fields.get("l2_bytes_per_s")) out.l2_bytes_per_s = fields.number(l2, "l2_bytes_per_s");
+  if (const Value* match = fields.get("match")) out.match = fields.texts(*match, "match");
+  for (const Entry& entry : fields.entries("flop_per_s"))
+    out.flop_per_s[entry.key] = fields.number(&entry.value, entry.key);
+  TRY(fields.finish());
   return out;
 }
 
@@ -210,13 +171,8 @@ Result<std::vector<T>> load_folder(const fs::path& folder, Read read) {
   std::sort(files.begin(), files.end());
   std::vector<T> out;
   for (const fs::path& file : files) {
-    try {
-      Result<T> item = read(file);
-      if (!item) return base::fail(std::move(item));
-      out.push_back(std::move(*item));
-    } catch (const YAML::Exception& e) {
-      return base::fail(Code::kConfig, e.msg, file.string() + ":" + std::to_string(e.mark.line + 1));
-    }
+    auto item = TRY(read(file));
+    out.push_back(std::move(item));
   }
   return out;
 }
