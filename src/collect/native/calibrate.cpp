@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -18,66 +17,32 @@ namespace {
 using base::Code;
 using base::Result;
 
-// The part of the driver's interface that is used, by its ABI: results are ints, handles pointers.
-struct Driver {
-  int (*cuInit)(unsigned) = nullptr;
-  int (*cuDriverGetVersion)(int*) = nullptr;
-  int (*cuGetErrorName)(int, const char**) = nullptr;
-  int (*cuDeviceGet)(int*, int) = nullptr;
-  int (*cuDeviceGetName)(char*, int, int) = nullptr;
-  int (*cuDeviceGetAttribute)(int*, int, int) = nullptr;
-  int (*cuDevicePrimaryCtxRetain)(void**, int) = nullptr;
-  int (*cuCtxSetCurrent)(void*) = nullptr;
-  int (*cuCtxSynchronize)() = nullptr;
-  int (*cuModuleLoadData)(void**, const void*) = nullptr;
-  int (*cuModuleGetFunction)(void**, void*, const char*) = nullptr;
-  int (*cuMemAlloc)(std::uint64_t*, std::size_t) = nullptr;
-  int (*cuMemFree)(std::uint64_t) = nullptr;
-  int (*cuLaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
-                        void**) = nullptr;
-  int (*cuEventCreate)(void**, unsigned) = nullptr;
-  int (*cuEventRecord)(void*, void*) = nullptr;
-  int (*cuEventSynchronize)(void*) = nullptr;
-  int (*cuEventElapsedTime)(float*, void*, void*) = nullptr;
-
+// The driver's functions by their names; arguments have the very types of its ABI: results are ints, handles pointers.
+class Driver {
+ public:
   [[nodiscard]] Result<void> load() {
-    void* library = ::dlopen("libcuda.so.1", RTLD_NOW);
-    if (library == nullptr)
-      return base::fail(Code::kToolMissing, "there is no NVIDIA driver in this machine", "libcuda.so.1",
-                        "Calibrate on a machine with a GPU.");
-    std::string missing;
-    const auto get = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
-      if (function == nullptr) missing = name;
-    };
-    get(cuInit, "cuInit");
-    get(cuDriverGetVersion, "cuDriverGetVersion");
-    get(cuGetErrorName, "cuGetErrorName");
-    get(cuDeviceGet, "cuDeviceGet");
-    get(cuDeviceGetName, "cuDeviceGetName");
-    get(cuDeviceGetAttribute, "cuDeviceGetAttribute");
-    get(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
-    get(cuCtxSetCurrent, "cuCtxSetCurrent");
-    get(cuCtxSynchronize, "cuCtxSynchronize");
-    get(cuModuleLoadData, "cuModuleLoadData");
-    get(cuModuleGetFunction, "cuModuleGetFunction");
-    get(cuMemAlloc, "cuMemAlloc_v2");
-    get(cuMemFree, "cuMemFree_v2");
-    get(cuLaunchKernel, "cuLaunchKernel");
-    get(cuEventCreate, "cuEventCreate");
-    get(cuEventRecord, "cuEventRecord");
-    get(cuEventSynchronize, "cuEventSynchronize");
-    get(cuEventElapsedTime, "cuEventElapsedTime");
-    if (!missing.empty()) return base::fail(Code::kToolMissing, "the driver has no " + missing, "libcuda.so.1");
-    return {};
+    library_ = ::dlopen("libcuda.so.1", RTLD_NOW);
+    if (library_ != nullptr) return {};
+    return base::fail(Code::kToolMissing, "there is no NVIDIA driver in this machine", "libcuda.so.1",
+                      "Calibrate on a machine with a GPU.");
   }
+  template <class... Arguments>
+  int operator()(const char* name, Arguments... arguments) const {
+    constexpr int kNotFound = 500;  // CUDA_ERROR_NOT_FOUND
+    const auto function = reinterpret_cast<int (*)(Arguments...)>(::dlsym(library_, name));
+    return function != nullptr ? function(arguments...) : kNotFound;
+  }
+
+ private:
+  void* library_ = nullptr;
 };
 
 constexpr int kChains = 8,
               kUnrolled = 32;  // independent accumulators a thread; multiply-adds of each in the loop's body
 constexpr unsigned kThreads = 256, kBlocksOfSm = 8;
-constexpr std::uint64_t kCopied = 512ull << 20;  // far beyond any cache
+constexpr std::size_t kCopied = std::size_t{512} << 20;  // far beyond any cache
 constexpr int kTimings = 5;
+void* const kNone = nullptr;  // the default stream
 
 // Factors come from memory: known ones would be optimized away.
 std::string fma_kernel(const std::string& type) {
@@ -101,43 +66,45 @@ class Card {
  public:
   [[nodiscard]] Result<void> open(int ordinal, Calibration& out) {
     TRY(cuda_.load());
-    TRY(check(cuda_.cuInit(0), "cuInit"));
-    if (cuda_.cuDeviceGet(&device_, ordinal) != 0)
+    TRY(check(cuda_("cuInit", 0u), "cuInit"));
+    if (cuda_("cuDeviceGet", &device_, ordinal) != 0)
       return base::fail(Code::kNoInput, fmt::format("there is no GPU {}", ordinal), "--device",
                         "List them: nvidia-smi -L");
     std::array<char, 256> name{};
     int version = 0;
-    cuda_.cuDeviceGetName(name.data(), static_cast<int>(name.size()) - 1, device_);
-    cuda_.cuDriverGetVersion(&version);
+    cuda_("cuDeviceGetName", name.data(), static_cast<int>(name.size()) - 1, device_);
+    cuda_("cuDriverGetVersion", &version);
     out.device = name.data();
     out.driver = fmt::format("{}.{}", version / 1000, version % 1000 / 10);
     constexpr int kMultiprocessors = 16;
-    cuda_.cuDeviceGetAttribute(&sms_, kMultiprocessors, device_);
+    cuda_("cuDeviceGetAttribute", &sms_, kMultiprocessors, device_);
     void *context = nullptr, *module = nullptr;
+    const std::string ptx = ".version 7.0\n.target sm_70\n.address_size 64\n" + fma_kernel("f32") + fma_kernel("f64") +
+                            rangescope_copy_kernels;
     for (const auto& [result, call] :
-         {std::pair{cuda_.cuDevicePrimaryCtxRetain(&context, device_), "cuDevicePrimaryCtxRetain"},
-          std::pair{cuda_.cuCtxSetCurrent(context), "cuCtxSetCurrent"},
-          std::pair{cuda_.cuModuleLoadData(&module, calibration_kernels().c_str()), "cuModuleLoadData"},
-          std::pair{cuda_.cuMemAlloc(&from_, kCopied), "cuMemAlloc"},
-          std::pair{cuda_.cuMemAlloc(&to_, kCopied), "cuMemAlloc"},
-          std::pair{cuda_.cuEventCreate(&begin_, 0), "cuEventCreate"},
-          std::pair{cuda_.cuEventCreate(&end_, 0), "cuEventCreate"}}) {
+         {std::pair{cuda_("cuDevicePrimaryCtxRetain", &context, device_), "cuDevicePrimaryCtxRetain"},
+          {cuda_("cuCtxSetCurrent", context), "cuCtxSetCurrent"},
+          {cuda_("cuModuleLoadData", &module, ptx.c_str()), "cuModuleLoadData"},
+          {cuda_("cuMemAlloc_v2", &from_, kCopied), "cuMemAlloc"},
+          {cuda_("cuMemAlloc_v2", &to_, kCopied), "cuMemAlloc"},
+          {cuda_("cuEventCreate", &begin_, 0u), "cuEventCreate"},
+          {cuda_("cuEventCreate", &end_, 0u), "cuEventCreate"}}) {
       TRY(check(result, call));
     }
     for (const char* kernel : {"fill", "copy", "fma_f32", "fma_f64"}) {
-      TRY(check(cuda_.cuModuleGetFunction(&functions_[kernel], module, kernel), kernel));
+      TRY(check(cuda_("cuModuleGetFunction", &functions_[kernel], module, kernel), kernel));
     }
     std::uint64_t words = kCopied / 4;
     for (std::uint64_t* buffer : {&from_, &to_}) {
       void* arguments[] = {buffer, &words};
       TRY(check(launch("fill", arguments), "fill"));
     }
-    return check(cuda_.cuCtxSynchronize(), "fill");
+    return check(cuda_("cuCtxSynchronize"), "fill");
   }
 
   ~Card() {
     for (const std::uint64_t buffer : {from_, to_}) {
-      if (buffer != 0) cuda_.cuMemFree(buffer);
+      if (buffer != 0) cuda_("cuMemFree_v2", buffer);
     }
   }
 
@@ -145,12 +112,12 @@ class Card {
   [[nodiscard]] Result<double> best(const char* what, const std::function<int()>& work) {
     double seconds = 0;
     for (int i = 0; i <= kTimings; ++i) {  // the first one warms up
-      cuda_.cuEventRecord(begin_, nullptr);
+      cuda_("cuEventRecord", begin_, kNone);
       TRY(check(work(), what));
-      cuda_.cuEventRecord(end_, nullptr);
-      TRY(check(cuda_.cuEventSynchronize(end_), what));
+      cuda_("cuEventRecord", end_, kNone);
+      TRY(check(cuda_("cuEventSynchronize", end_), what));
       float ms = 0;
-      cuda_.cuEventElapsedTime(&ms, begin_, end_);
+      cuda_("cuEventElapsedTime", &ms, begin_, end_);
       if (i > 0 && ms > 0 && (seconds == 0 || ms / 1e3 < seconds)) seconds = ms / 1e3;
     }
     if (seconds <= 0) return base::fail(Code::kIo, "no time could be taken", what);
@@ -177,22 +144,22 @@ class Card {
   [[nodiscard]] std::uint64_t to() const { return to_; }
   [[nodiscard]] Result<std::uint64_t> more(std::size_t bytes) {
     std::uint64_t memory = 0;
-    TRY(check(cuda_.cuMemAlloc(&memory, bytes), "cuMemAlloc"));
+    TRY(check(cuda_("cuMemAlloc_v2", &memory, bytes), "cuMemAlloc"));
     return memory;
   }
-  void release(std::uint64_t memory) { cuda_.cuMemFree(memory); }
+  void release(std::uint64_t memory) { cuda_("cuMemFree_v2", memory); }
 
  private:
   [[nodiscard]] Result<void> check(int result, const char* call) const {
     if (result == 0) return {};
     const char* name = nullptr;
-    if (cuda_.cuGetErrorName(result, &name) != 0 || name == nullptr) name = "unknown error";
+    if (cuda_("cuGetErrorName", result, &name) != 0 || name == nullptr) name = "unknown error";
     return base::fail(Code::kIo, fmt::format("{}: {}", call, name), "CUDA driver");
   }
   [[nodiscard]] double blocks() const { return static_cast<double>(sms_) * kBlocksOfSm; }
   [[nodiscard]] int launch(const char* kernel, void** arguments) {
-    return cuda_.cuLaunchKernel(functions_[kernel], static_cast<unsigned>(blocks()), 1, 1, kThreads, 1, 1, 0, nullptr,
-                                arguments, nullptr);
+    return cuda_("cuLaunchKernel", functions_[kernel], static_cast<unsigned>(blocks()), 1u, 1u, kThreads, 1u, 1u, 0u,
+                 kNone, arguments, static_cast<void**>(nullptr));
   }
 
   Driver cuda_;
@@ -260,11 +227,6 @@ void measure_products(Card& card, Calibration& out) {
 }
 
 }  // namespace
-
-std::string calibration_kernels() {
-  return ".version 7.0\n.target sm_70\n.address_size 64\n" + fma_kernel("f32") + fma_kernel("f64") +
-         rangescope_copy_kernels;
-}
 
 Result<Calibration> calibrate(int ordinal) {
   Calibration out;

@@ -24,7 +24,4 @@ struct Calibration {
 /// kToolMissing without a driver, kNoInput without that GPU, kIo with CUDA's name of the error where a call fails.
 [[nodiscard]] base::Result<Calibration> calibrate(int ordinal);
 
-/// The PTX of the kernels, for tests.
-[[nodiscard]] std::string calibration_kernels();
-
 }  // namespace rangescope::collect::native
