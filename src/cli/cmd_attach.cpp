@@ -42,7 +42,7 @@ class AttachTo final : public Subcommand {
     base::set_record_arguments(config.flag("run.record_args"));
     TRY(report::find_exporter(choice_.format));
     TRY(check_destination(choice_, STDOUT_FILENO));
-    TRY(sample::cpu::allowed());
+    if (sampling_.cpu_hz) TRY(sample::cpu::allowed());
     if (!target.unread.empty()) base::warn(target.unread + ": Python functions are missing");
     const profile::Done done = profile::run(config, {.attach = profile::Attach{std::move(target), length_, tree_},
                                                      .sampling = sampling_,

@@ -112,6 +112,7 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
   options.interval_ns = 1'000'000'000 / choice.cpu_hz.value_or(kAutoCpu_hz);
   if (!choice.cpu_hz && !(to != nullptr && to->of_ours)) options.short_interval_ns = 1'000'000'000 / kOftenCpu_hz;
   options.counters = TRY(wanted_events(choice));
+  options.may_poll = !choice.cpu_hz && choice.cpu_counters.empty();
   options.regions = choice.regions;
   const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
   if (cache != nullptr && *cache != '\0')

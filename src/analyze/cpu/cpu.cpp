@@ -160,7 +160,7 @@ class CpuSums {
       if (cpu_.frames[f].kind == model::FrameKind::kPython && cpu_.frames[f].file == 0 &&
           session_.strings.view(cpu_.frames[f].name) == model::kNotRead)
         not_read_[f] = true;
-    unknown_ = part(kNative, "(unknown)");
+    unknown_ = part(kNative, cpu_.unwinding == "none" ? "native code" : "(unknown)");
     kernel_ = part(kNative, "[kernel]");
     unrecorded_wait_ = part(kWaiting, "other");
     for (std::size_t kind = 0; kind < std::size(model::kWaitNames); ++kind)

@@ -106,6 +106,10 @@ class CpuReader {
       const std::string value(line.substr(space + 1));
       if (key == "interval_ns")
         cpu_.interval_ns = std::clamp<std::int64_t>(base::to_int(value).value_or(0), 0, kLatest_ns);
+      if (key == "polled")
+        lose("cpu_polled", 1,
+             "The kernel gives no CPU samples here, so /proc was read 100 times a second: " + base::printable(value) +
+                 ".");
       if (key == "unwinding") cpu_.unwinding = base::printable(value);
       regions_.take(key, value);
       if (key == "refused") cpu_.switches &= value != "context switches";

@@ -3,11 +3,13 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <ctime>
 #include <new>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <thread>
@@ -16,6 +18,7 @@
 #include "sample/blocks.hpp"
 #include "sample/cpu/names.hpp"
 #include "sample/cpu/perf.hpp"
+#include "sample/cpu/polls.hpp"
 #include "sample/cpu/real_time.hpp"
 #include "sample/cpu/sampler.hpp"
 #include "sample/cpu/target.hpp"
@@ -84,17 +87,19 @@ class Watch {
 }  // namespace
 
 struct Recorder::State {
-  State(Events opened, BlockFile file, std::string description, const Options& wanted)
+  State(std::optional<Events> opened, BlockFile file, std::string description, const Options& wanted)
       : events(std::move(opened)),
         sampler(std::move(file), std::move(description), wanted.most_bytes),
         options(wanted) {}
   void run();
   void record();
+  void poll();
   void turn(Watch& watch);
   [[nodiscard]] base::Result<void> find_all(const Running& to);
   [[nodiscard]] bool has_short_threads();
 
-  Events events;
+  std::optional<Events> events;  ///< none: the kernel refused them, and /proc is read instead
+  Running polled{static_cast<std::uint32_t>(::getpid())};
   Sampler sampler;
   Options options;
   std::atomic<bool> ended{false};
@@ -110,7 +115,10 @@ void Recorder::State::run() {
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
   try {
-    record();
+    if (events)
+      record();
+    else
+      poll();
   } catch (const std::bad_alloc&) {
     out_of_memory = true;
   }
@@ -121,19 +129,19 @@ void Recorder::State::record() {
   const std::int64_t begun = now_ns(), cpu_begun = thread_cpu_ns();
   std::int64_t flushed = begun, looked = begun;
   Watch watch(begun);
-  const std::int64_t least_ns = events.kernel() || !events.switches() ? kSoon_ns : kGlance_ns;
+  const std::int64_t least_ns = events->kernel() || !events->switches() ? kSoon_ns : kGlance_ns;
   for (std::int64_t patience_ns = least_ns; !ended;) {
     real_time.ends();
-    const bool woken = events.wait(watch.patience_ns(patience_ns));
+    const bool woken = events->wait(watch.patience_ns(patience_ns));
     // At most a tenth of a core: programs with many threads are taken in larger portions.
     cpu_ns = thread_cpu_ns() - cpu_begun;
     if (cpu_ns * 12 > now_ns() - begun + 1'000'000'000) ::poll(nullptr, 0, 10);
     real_time.begins();
-    const auto [samples, switches] = events.drain(sampler);
+    const auto [samples, switches] = events->drain(sampler);
     patience_ns = woken || samples > 0 || (switches > 0 && least_ns < kSoon_ns) ? least_ns
                                                                                 : std::min(2 * patience_ns, kRarely_ns);
-    events.be_quiet(sampler.patient(now_ns()));
-    real_time.rests(events.quiet());
+    events->be_quiet(sampler.patient(now_ns()));
+    real_time.rests(events->quiet());
     sampler.ask_for_calls();
     if (watch.turns(now_ns(), switches)) turn(watch);
     const std::int64_t now = now_ns();
@@ -147,18 +155,38 @@ void Recorder::State::record() {
     }
   }
   real_time.begins();
-  events.drain(sampler);
+  events->drain(sampler);
   cpu_ns = thread_cpu_ns() - cpu_begun;
+}
+
+// At most a twentieth of a core.
+void Recorder::State::poll() {
+  const std::int64_t begun = thread_cpu_ns();
+  Polls polls(polled.pid, polled.of_ours, now_ns());
+  for (std::int64_t flushed = now_ns(); !ended;) {
+    const std::int64_t before = thread_cpu_ns();
+    polls.turn(sampler, now_ns());
+    sampler.look_at_waits(now_ns());
+    if (now_ns() - flushed > 1'000'000'000) {
+      sampler.flush();
+      flushed = now_ns();
+    }
+    cpu_ns = thread_cpu_ns() - begun;
+    const std::int64_t rest = std::max(Polls::kInterval_ns, 20 * (thread_cpu_ns() - before));
+    for (const std::int64_t until = now_ns() + rest; !ended && now_ns() < until;)
+      ::poll(nullptr, 0, static_cast<int>(std::clamp<std::int64_t>((until - now_ns()) / 1'000'000, 1, 20)));
+  }
+  polls.turn(sampler, now_ns());
 }
 
 void Recorder::State::turn(Watch& watch) {
   if (watch.on()) {
-    events.watch_switches(true);
+    events->watch_switches(true);
     sampler.watching_begins(now_ns());
   } else {
-    events.watch_switches(false);
+    events->watch_switches(false);
     const std::int64_t at = now_ns();
-    (void)events.drain(sampler);  // all that was recorded before
+    (void)events->drain(sampler);  // all that was recorded before
     sampler.watching_ends(at);
   }
   watch.turned(now_ns());
@@ -183,16 +211,22 @@ base::Result<std::unique_ptr<Recorder::State>> Recorder::make(const Options& opt
   const bool kernel_names = kernel_has_names();
   auto events = Events::open(
       {options.interval_ns, has_tables(), kernel_names, options.counters, to != nullptr, to != nullptr && to->tree});
-  if (!events) return base::fail(std::move(events));
-  std::string description =
-      "interval_ns " + std::to_string(options.interval_ns) + "\nunwinding " +
-      (events->stack_bytes() > 0 ? "tables of the stack's copy of " + std::to_string(events->stack_bytes()) + " bytes"
-                                 : "frame pointers") +
-      "\n";
-  if (!events->kernel()) description += "refused kernel\n";
-  if (!events->switches() && to == nullptr) description += "refused context switches\n";
+  if (!events && !options.may_poll) return base::fail(std::move(events));
+  const std::int64_t interval_ns = events ? options.interval_ns : Polls::kInterval_ns;
+  std::string description = "interval_ns " + std::to_string(interval_ns) + "\nunwinding ";
+  if (!events)
+    description +=
+        "none\npolled " + events.error().what + (events.error().hint.empty() ? "" : ". " + events.error().hint);
+  else if (events->stack_bytes() > 0)
+    description += "tables of the stack's copy of " + std::to_string(events->stack_bytes()) + " bytes";
+  else
+    description += "frame pointers";
+  description += "\n";
+  if (events && !events->kernel()) description += "refused kernel\n";
+  if (events && !events->switches() && to == nullptr) description += "refused context switches\n";
   description += options.regions;
-  auto state = std::make_unique<State>(std::move(*events), std::move(*file), std::move(description), options);
+  auto state = std::make_unique<State>(events ? std::optional(std::move(*events)) : std::nullopt, std::move(*file),
+                                       std::move(description), options);
   return state;
 }
 
@@ -209,7 +243,7 @@ base::Result<void> Recorder::begin() {
 base::Result<Recorder> Recorder::start(const Options& options) {
   auto state = make(options, nullptr);
   if (!state) return base::fail(std::move(state));
-  (*state)->sampler.describe(options.counters, (*state)->events.refused());
+  if ((*state)->events) (*state)->sampler.describe(options.counters, (*state)->events->refused());
   Recorder recorder(std::move(*state));
   // This thread has the events, disabled: a thread made now inherits them and stays without samples too.
   if (auto begun = recorder.begin(); !begun) return base::fail(std::move(begun));
@@ -225,10 +259,10 @@ base::Result<void> Recorder::State::find_all(const Running& to) {
     bool more = false;
     for (const Member& member : members_of(to.pid, to.tree)) {
       const std::vector<std::uint32_t> tids = threads_of(member.pid);
-      (void)events.drain(sampler);
+      (void)events->drain(sampler);
       for (const std::uint32_t tid : tids) {
         if (sampler.knows(tid)) continue;
-        if (auto followed = events.follow(tid); !followed) return followed;
+        if (auto followed = events->follow(tid); !followed) return followed;
         sampler.found_thread({member.pid, tid}, name_of_thread(member.pid, tid));
         more = true;
       }
@@ -249,7 +283,7 @@ bool Recorder::State::has_short_threads() {
   constexpr std::uint64_t kFew = 1;
   for (const std::int64_t until = now_ns() + kLook_ns; now_ns() < until && sampler.short_lives() <= kFew;) {
     ::poll(nullptr, 0, 5);
-    (void)events.drain(sampler);
+    (void)events->drain(sampler);
   }
   return sampler.short_lives() > kFew;
 }
@@ -259,8 +293,11 @@ base::Result<Recorder> Recorder::attach(const Options& options, const Running& t
   if (!made) return base::fail(std::move(made));
   State& state = **made;
   state.sampler.waits_for_window();
-  if (auto found = state.find_all(to); !found) return base::fail(std::move(found));
-  if (options.short_interval_ns > 0 && state.has_short_threads()) {
+  if (!state.events)
+    state.polled = {to.pid, to.tree, true};
+  else if (auto found = state.find_all(to); !found)
+    return base::fail(std::move(found));
+  if (options.short_interval_ns > 0 && state.events && state.has_short_threads()) {
     Options often = options;
     often.interval_ns = options.short_interval_ns;
     often.short_interval_ns = 0;
@@ -292,9 +329,9 @@ void Recorder::stop() {
   if (!state_ || !state_->thread.joinable()) return;
   state_->ended = true;
   state_->thread.join();
-  state_->totals = state_->events.totals();
+  if (state_->events) state_->totals = state_->events->totals();
   state_->ended_ns = now_ns();
-  state_->events.close();
+  state_->events.reset();
 }
 
 void Recorder::finish() {

@@ -24,6 +24,7 @@ struct Options {
   std::uint64_t most_bytes = 512ull << 20;
   std::filesystem::path cache;  ///< of names by build id; "" for none
   std::vector<CounterEvent> counters = {};
+  bool may_poll = false;     ///< where the kernel refuses: read /proc (polls.hpp), and say why
   std::string regions = {};  ///< lines of the stream's description, which Python becomes regions (wire/cpu.hpp)
 };
 

@@ -384,6 +384,7 @@ void Sampler::sample(const Sample& sample) {
     unread_ = owner.python != nullptr;
   }
   unwind(owner.space, sample, unwound_);
+  if (!sample.registers && sample.chain.empty()) unwound_ = {};  // of Polls
   if (unwound_.cut && sample.stack.size() >= kWholeCopy) {
     prompt_ = true;
     if (in_time) unwind_further(owner.space, sample);

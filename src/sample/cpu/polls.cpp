@@ -1,0 +1,139 @@
+#include "sample/cpu/polls.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <iterator>
+
+#include "sample/cpu/target.hpp"
+
+namespace rangescope::sample::cpu {
+namespace {
+
+constexpr std::int64_t kLook_ns = 40'000'000;  // for new processes and threads
+/// The time of a thread that runs is counted up at the kernel's ticks only.
+constexpr std::int64_t kTick_ns = 10'000'000;
+/// A thread that ran for so many intervals, and slept at each turn, is sampled without its Python functions: those that
+/// ran are not on its stack any more.
+constexpr std::int64_t kMostOwed = 4;
+
+struct Times {
+  std::int64_t ran_ns = 0, ready_ns = 0;
+};
+
+bool read_times(std::uint32_t pid, std::uint32_t tid, Times& out) {
+  char path[64], text[96];
+  std::snprintf(path, sizeof path, "/proc/%u/task/%u/schedstat", pid, tid);
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const ssize_t got = ::read(fd, text, sizeof text - 1);
+  ::close(fd);
+  if (got <= 0) return false;
+  text[got] = '\0';
+  return std::sscanf(text, "%" SCNd64 " %" SCNd64, &out.ran_ns, &out.ready_ns) == 2;
+}
+
+void sample_of(Sink& sink, const Task& task, std::int64_t at_ns) {
+  Sample sample;
+  sample.pid = task.pid;
+  sample.tid = task.tid;
+  sample.at_ns = at_ns;
+  sink.sample(sample);
+}
+
+}  // namespace
+
+Polls::Polls(std::uint32_t root, bool with_root, std::int64_t now_ns)
+    : root_(root), with_root_(with_root), last_ns_(now_ns) {}
+
+void Polls::look(Sink& sink, std::int64_t now_ns) {
+  looked_ns_ = now_ns;
+  for (const Member& member : members_of(root_, true)) {
+    if (member.pid == root_ && !with_root_) continue;
+    const Task task{member.pid, member.pid, member.parent_pid, member.parent_pid};
+    const std::string name = name_of_thread(member.pid, member.pid);
+    if (name.empty()) continue;
+    const bool first = processes_.empty();
+    const auto [at, added] = processes_.try_emplace(member.pid);
+    Process& process = at->second;
+    if (added && !first) sink.forked(task, now_ns);
+    if (added || name != process.name) {
+      process = {name, 3, 0};
+      sink.named(task, name, true);
+    }
+    if (process.maps_left > 0 && now_ns >= process.maps_at_ns) {
+      maps_of(member.pid, [&](const Mapped& mapped) { sink.mapped(mapped); });
+      process.maps_at_ns = now_ns + (process.maps_left-- == 3 ? 100'000'000 : 1'000'000'000);
+    }
+    for (const std::uint32_t tid : threads_of(member.pid)) {
+      const auto [thread, came] = threads_.try_emplace(tid);
+      if (!came) continue;
+      thread->second.pid = member.pid;
+      if (tid != member.pid) {
+        sink.forked({member.pid, tid, member.pid, member.pid}, now_ns);
+        sink.named({member.pid, tid}, name_of_thread(member.pid, tid), false);
+      }
+      Times times;
+      if (!read_times(member.pid, tid, times)) continue;
+      // What it did before it was seen is told as far as that can have been since the turn before.
+      const std::int64_t passed = now_ns - last_ns_;
+      thread->second.ran_ns = std::max<std::int64_t>(0, times.ran_ns - passed);
+      thread->second.ready_ns = std::max<std::int64_t>(0, times.ready_ns - passed);
+    }
+  }
+}
+
+// Within a turn the order of what a thread did is not known: one that sleeps now ran first, one that runs slept first.
+bool Polls::follow(Sink& sink, std::uint32_t tid, Thread& thread, std::int64_t now_ns) {
+  const Task task{thread.pid, tid};
+  Times times;
+  if (!read_times(thread.pid, tid, times)) return false;
+  const std::int64_t ran = times.ran_ns - thread.ran_ns, ready = times.ready_ns - thread.ready_ns;
+  thread.ran_ns = times.ran_ns;
+  thread.ready_ns = times.ready_ns;
+  if (thread.out && ran == 0 && ready == 0) return true;
+  const bool asleep = sleeps(thread.pid, tid);
+  thread.untold_ns += now_ns - last_ns_ - ran - ready;
+  const std::int64_t idle = std::clamp<std::int64_t>(thread.untold_ns - (asleep ? 0 : kTick_ns), 0, now_ns - last_ns_);
+  thread.untold_ns -= idle;
+  thread.owed_ns += ran;
+  const std::int64_t wakes = asleep ? last_ns_ : last_ns_ + idle;
+  const std::int64_t waits = std::min(ready, now_ns - wakes - (asleep ? idle : 0));
+  if (thread.out) {
+    sink.switched(task, wakes, false, false);
+  } else if (!asleep && idle > 0) {
+    sink.switched(task, last_ns_, true, false);
+    sink.switched(task, wakes, false, false);
+  }
+  if (waits > 0) {
+    sink.switched(task, wakes, true, true);
+    sink.switched(task, wakes + waits, false, false);
+  }
+  if (!asleep || thread.owed_ns >= kMostOwed * kInterval_ns) {
+    for (; thread.owed_ns >= kInterval_ns; thread.owed_ns -= kInterval_ns)
+      sample_of(sink, task, asleep ? last_ns_ : sample::now_ns());
+  }
+  thread.out = asleep;
+  if (asleep) sink.switched(task, now_ns - idle, true, false);
+  return true;
+}
+
+void Polls::turn(Sink& sink, std::int64_t now_ns) {
+  if (now_ns - looked_ns_ >= kLook_ns || threads_.empty()) look(sink, now_ns);
+  for (auto at = threads_.begin(); at != threads_.end();) {
+    const auto next = std::next(at);
+    if (!follow(sink, at->first, at->second, now_ns)) {
+      if (2 * at->second.owed_ns >= kInterval_ns) sample_of(sink, {at->second.pid, at->first}, last_ns_);
+      sink.ended({at->second.pid, at->first}, now_ns);
+      if (at->first == at->second.pid) processes_.erase(at->first);
+      threads_.erase(at);
+    }
+    at = next;
+  }
+  last_ns_ = now_ns;
+}
+
+}  // namespace rangescope::sample::cpu
