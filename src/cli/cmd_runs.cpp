@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -358,16 +357,11 @@ class Runs final : public Subcommand {
   [[nodiscard]] base::Result<int> prune() const {
     runs::Retention retention;
     retention.keep = keep_;
-    if (!older_than_.empty()) {
-      retention.older_than = TRY(runs::parse_age(older_than_));
-    }
+    if (!older_than_.empty()) retention.older_than = TRY(runs::parse_age(older_than_));
     if (!retention.keep && !retention.older_than)
       return base::fail(base::Code::kUsage, "prune needs to know which runs may go", {},
                         "Add --keep N, --older-than AGE, or both");
-    const auto now =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-            .count();
-    const auto candidates = runs::job::prunable(root_, retention, now);
+    const auto candidates = runs::job::prunable(root_, retention, runs::unix_now_ns());
     if (candidates.empty()) {
       base::info("no run matches; nothing to delete");
       return 0;

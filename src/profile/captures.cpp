@@ -1,7 +1,6 @@
 #include "profile/captures.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "analyze/tree/backward.hpp"
 #include "base/fs.hpp"

@@ -61,28 +61,21 @@ std::vector<Finding> diagnose_capture(const model::Session* session, const std::
 std::vector<Finding> findings_of(const collect::Outcome& outcome, const std::string& tool) {
   std::vector<Finding> out;
   if (outcome.result == collect::Result::kOk) return out;
-  for (const collect::Complaint& complaint : outcome.complaints) {
-    Finding finding;
-    finding.id = complaint.id;
-    finding.question = "Why did " + tool + " capture nothing?";
-    finding.verdict = out.empty() ? Grade::kFail : Grade::kWarn;
-    finding.found = complaint.explanation;
-    if (complaint.id == "ncu.unsupported_api" && !outcome.unsupported_calls.empty())
-      finding.found += ": " + base::join(outcome.unsupported_calls, ", ");
-    finding.why = complaint.evidence;  // the tool's own words
-    finding.hint = complaint.cure;
-    out.push_back(std::move(finding));
+  const std::string question = "Why did " + tool + " capture nothing?";
+  for (const collect::Complaint& one : outcome.complaints) {
+    const Grade verdict = out.empty() ? Grade::kFail : Grade::kWarn;
+    out.push_back({one.id, question, verdict, one.explanation, one.cure, {}, one.evidence});  // in the tool's own words
+    if (one.id == "ncu.unsupported_api" && !outcome.unsupported_calls.empty())
+      out.back().found += ": " + base::join(outcome.unsupported_calls, ", ");
   }
-  if (out.empty()) {
-    Finding finding;
-    finding.id = tool + "." + std::string(collect::result_name(outcome.result));
-    finding.question = "Why did " + tool + " capture nothing?";
-    finding.verdict = Grade::kFail;
-    finding.found = outcome.message;
-    finding.why = tool + " gave no reason that is known";
-    finding.hint = "Read its output in the run directory";
-    out.push_back(std::move(finding));
-  }
+  if (out.empty())
+    out.push_back({tool + "." + std::string(collect::result_name(outcome.result)),
+                   question,
+                   Grade::kFail,
+                   outcome.message,
+                   "Read its output in the run directory",
+                   {},
+                   tool + " gave no reason that is known"});
   return out;
 }
 
@@ -271,11 +264,8 @@ void Engine::show_job(Done& done) const {
 void Engine::remove_old_runs() const {
   const auto keep = config_.integer("run.keep");
   if (!keep) return;
-  const auto now =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-  runs::Retention retention;
-  retention.keep = static_cast<std::size_t>(*keep);
-  for (const runs::Candidate& old : runs::prunable(run_.parent_path(), retention, now)) {
+  const runs::Retention retention{.keep = static_cast<std::size_t>(*keep)};
+  for (const runs::Candidate& old : runs::prunable(run_.parent_path(), retention, runs::unix_now_ns())) {
     if (old.path == run_) continue;
     if (auto removed = runs::remove_run(old.path); removed) base::detail("run.keep: removed " + old.path.string());
   }
@@ -285,9 +275,7 @@ void Engine::compress_old_runs() const {
   const auto rule = config_.text("run.compress");
   const auto age = rule ? runs::parse_compress(*rule) : base::Result<std::chrono::seconds>(0);  // checked at the start
   if (!rule || !age) return;
-  const auto now =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-  for (const runs::Candidate& old : runs::prunable(run_.parent_path(), {std::nullopt, *age}, now)) {
+  for (const runs::Candidate& old : runs::prunable(run_.parent_path(), {.older_than = *age}, runs::unix_now_ns())) {
     if (old.path == run_) continue;
     const auto done = runs::compress_run(old.path);
     if (!done)

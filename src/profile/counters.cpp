@@ -11,7 +11,6 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "collect/native/native.hpp"
 #include "config/metric_groups.hpp"
 #include "wire/names.hpp"
 
@@ -64,6 +63,12 @@ std::string note_of(const collect::native::CounterPlan& plan, const collect::nat
     }
   }
   return note.dump(2) + "\n";
+}
+
+/// counters.json; nothing where there is none.
+nlohmann::json note_in(const fs::path& run) {
+  const auto note = run.empty() ? Result<std::string>(std::string()) : base::read_file(run / kNoteFile);
+  return note ? nlohmann::json::parse(*note, nullptr, false) : nlohmann::json();
 }
 
 }  // namespace
@@ -173,49 +178,33 @@ void forget_progress(const fs::path& run) {
 }
 
 bool counted_by_payload(const fs::path& run) {
-  const auto note = run.empty() ? Result<std::string>(std::string()) : base::read_file(run / kNoteFile);
-  const auto parsed = note ? nlohmann::json::parse(*note, nullptr, false) : nlohmann::json();
+  const auto parsed = note_in(run);
   const auto found = parsed.is_object() ? parsed.find("by_payload") : parsed.end();
   return found != parsed.end() && found->is_boolean() && found->get<bool>();
 }
 
 analyze::Reference reference_of(const fs::path& run, bool measured) {
+  const auto or_log = [](auto read) {
+    if (!read) base::log(read.error());
+    return std::move(read).value_or(typename decltype(read)::value_type{});
+  };
   analyze::Reference reference;
-  auto peaks = config::known_peaks();
-  if (peaks)
-    reference.peaks = std::move(*peaks);
-  else
-    base::log(peaks.error());
-  auto sampled = config::sampled_groups();
-  if (sampled)
-    reference.sampled = std::move(*sampled);
-  else
-    base::log(sampled.error());
-  auto cpu = config::cpu_counter_groups();
-  if (cpu)
-    reference.cpu = std::move(*cpu);
-  else
-    base::log(cpu.error());
-  auto kinds = config::kernel_kinds();
-  if (kinds)
-    for (auto& [name, match] : *kinds) reference.kinds.push_back({std::move(name), std::move(match)});
-  else
-    base::log(kinds.error());
+  reference.peaks = or_log(config::known_peaks());
+  reference.sampled = or_log(config::sampled_groups());
+  reference.cpu = or_log(config::cpu_counter_groups());
+  for (auto& [name, match] : or_log(config::kernel_kinds()))
+    reference.kinds.push_back({std::move(name), std::move(match)});
   if (!measured) return reference;
-  auto groups = config::shipped_groups();
-  if (!groups) {
-    base::log(groups.error());
-    return reference;
-  }
-  const auto note = run.empty() ? base::Result<std::string>(std::string()) : base::read_file(run / kNoteFile);
-  const auto parsed = note ? nlohmann::json::parse(*note, nullptr, false) : nlohmann::json();
+  auto groups = or_log(config::shipped_groups());
+  if (groups.empty()) return reference;
+  const auto parsed = note_in(run);
   if (!parsed.is_object()) {
-    reference.groups = std::move(*groups);
+    reference.groups = std::move(groups);
     return reference;
   }
   reference.asked = true;
   std::set<std::string> grouped;
-  for (model::MetricGroup& group : *groups) {
+  for (model::MetricGroup& group : groups) {
     const auto found = parsed.find("groups");
     if (found == parsed.end() || !found->contains(group.name)) continue;
     const auto& counters = (*found)[group.name];

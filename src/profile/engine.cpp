@@ -3,17 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <new>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "base/fs.hpp"
-#include "base/log.hpp"
 #include "base/nvml.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -22,7 +18,6 @@
 #include "config/metric_groups.hpp"
 #include "doctor/causes.hpp"
 #include "profile/captures.hpp"
-#include "profile/counters.hpp"
 #include "profile/jobs.hpp"
 #include "runs/compress.hpp"
 #include "runs/job/folder.hpp"

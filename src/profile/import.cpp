@@ -61,11 +61,10 @@ base::Result<Given> examine(const fs::path& path, const read::Options& options) 
 /// Copies it into the run.
 base::Result<runs::Import> take_in(const Given& one, const fs::path& run) {
   std::error_code error;
-  runs::Import import;
-  import.from = fs::absolute(one.path, error).lexically_normal().string();
-  import.format = one.reader->name();
-  import.tool = one.source.tool;
-  import.version = one.source.schema;
+  runs::Import import{.from = fs::absolute(one.path, error).lexically_normal().string(),
+                      .format = std::string(one.reader->name()),
+                      .tool = one.source.tool,
+                      .version = one.source.schema};
   struct ::stat info {};
   if (::stat(one.path.c_str(), &info) != 0) return base::fail(base::Code::kIo, "cannot be read", one.path.string());
   import.modified_unix_ns = std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
@@ -143,8 +142,8 @@ base::Result<fs::path> import_files(const std::vector<std::string>& inputs, cons
   auto done = fill_run(record.path(), given, reading, report);
   auto finished = record.finish(done ? 0 : base::exit_code(done.error().code), done ? "ok" : "error",
                                 done ? "" : base::to_string(done.error()), report.losses);
-  if (!done) return base::fail(std::move(done));
-  if (!finished) return base::fail(std::move(finished));
+  TRY(done);
+  TRY(finished);
   return record.path();
 }
 

@@ -1,7 +1,5 @@
 #include "profile/look.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "base/fs.hpp"

@@ -1,7 +1,5 @@
 #include "profile/record.hpp"
 
-#include <chrono>
-
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
@@ -12,14 +10,6 @@
 #include "runs/status.hpp"
 
 namespace rangescope::profile {
-namespace {
-
-std::int64_t now_unix_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
-}  // namespace
 
 base::Result<RunRecord> RunRecord::begin(const std::filesystem::path& root, const std::vector<std::string>& program,
                                          const std::vector<std::string>& arguments) {
@@ -52,7 +42,7 @@ base::Result<RunRecord> RunRecord::begin_at(std::filesystem::path dir, const std
                       .argv = program,
                       .arguments = arguments,
                       .cwd = std::filesystem::current_path(error).string(),
-                      .start_unix_ns = now_unix_ns()};
+                      .start_unix_ns = runs::unix_now_ns()};
   TRY(runs::write_manifest(record.path_, record.manifest_));
   return record;
 }
@@ -62,7 +52,7 @@ base::Result<void> RunRecord::about_to_run(const collect::Plan& plan, const std:
   runs::Provenance seen = runs::look(plan.cwd, manifest_.argv, environment);
   seen.facts.insert(inputs_.begin(), inputs_.end());
   TRY(runs::write_provenance(path_, seen));
-  manifest_.start_unix_ns = now_unix_ns();
+  manifest_.start_unix_ns = runs::unix_now_ns();
   return runs::write_manifest(path_, manifest_);
 }
 
@@ -90,7 +80,7 @@ base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome, 
   auto files = runs::prove_files(base::in_place(path_));
   if (files) {
     manifest_.files = std::move(*files);
-    if (manifest_.end_unix_ns == 0) manifest_.end_unix_ns = now_unix_ns();
+    if (manifest_.end_unix_ns == 0) manifest_.end_unix_ns = runs::unix_now_ns();
     note(runs::write_manifest(path_, manifest_));
   } else {
     note(base::fail(std::move(files)));

@@ -1,7 +1,6 @@
 #include "profile/sides.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "analyze/compare/digest.hpp"
 #include "analyze/compare/surroundings.hpp"
@@ -9,7 +8,7 @@
 #include "profile/analyzed.hpp"
 #include "profile/jobs.hpp"
 #include "runs/baselines.hpp"
-#include "runs/layout.hpp"
+#include "runs/manifest.hpp"
 #include "runs/store.hpp"
 
 namespace rangescope::profile {
@@ -140,9 +139,8 @@ base::Result<fs::path> save_baseline(const fs::path& folder, const std::string& 
     if (run.run.exit_code.value_or(0) != 0 || run.run.signal)
       return base::fail(base::Code::kNotComparable, "the program failed, so its numbers are no baseline", run.run.id,
                         "Make it end with 0 first");
-  const auto now =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch());
-  return runs::save_baseline(folder, {name, runs::machine_kind(side.runs.front()), now.count(), std::move(side.runs)});
+  std::string machine = runs::machine_kind(side.runs.front());
+  return runs::save_baseline(folder, {name, std::move(machine), runs::unix_now_ns(), std::move(side.runs)});
 }
 
 }  // namespace rangescope::profile

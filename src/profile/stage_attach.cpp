@@ -56,11 +56,8 @@ std::string wait_for_end(const Attach& to) {
 base::Result<void> Engine::attach_stage() {
   const Attach& to = *args_.attach;
   const std::filesystem::path captures = run_ / "native";
-  collect::Plan plan;
-  plan.collector = "native";
-  plan.argv = to.target.argv;
-  plan.cwd = to.target.cwd;
-  TRY(record_->about_to_run(plan, &to.target.environment));
+  TRY(record_->about_to_run({.collector = "native", .argv = to.target.argv, .cwd = to.target.cwd},
+                            &to.target.environment));
   const sample::cpu::Running which{to.target.pid, to.tree};
   auto cpu = TRY(begin_cpu(args_.sampling, captures, &which));
   sample::cpu::Recorder& recorder = *cpu;
@@ -71,9 +68,7 @@ base::Result<void> Engine::attach_stage() {
              "; Ctrl-C ends the window");
   wire::launched::Launched window;
   window.start_ns = recorder.from_ns();
-  const auto unix_ns =
-      std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-  window.start_unix_ns = unix_ns - (sample::now_ns() - window.start_ns);
+  window.start_unix_ns = runs::unix_now_ns() - (sample::now_ns() - window.start_ns);
   window.attached_pid = to.target.pid;
   window.ran_ns = to.target.age_ns;
   const auto note_window = [&] {

@@ -44,13 +44,11 @@ std::string not_sampled(const model::Session& session) {
 
 collect::Plan Engine::warm_up_plan() const {
   const collect::Request request = base_request(config_, run_);
-  collect::Plan plan;
-  plan.collector = "warmup";
-  plan.argv = request.command;
-  plan.cwd = request.cwd;
-  plan.set_env = request.env;
-  plan.timeout = request.timeout;
-  return plan;
+  return {.collector = "warmup",
+          .argv = request.command,
+          .set_env = request.env,
+          .cwd = request.cwd,
+          .timeout = request.timeout};
 }
 
 base::Result<void> Engine::warm_up() {
@@ -233,16 +231,14 @@ base::Result<void> Engine::relaunches() {
     auto ran = runner_->run(plan, "run" + std::to_string(number), {}, true);
     collect::native::trim_captures(folder);
     if (!ran) return base::fail(std::move(ran));
-    runs::Stage stage;
-    stage.stage = "relaunch";
-    stage.tool = base::tool_version();
-    stage.attempt = number;
-    stage.outcome = ran->ended.ok() ? "ok" : "failed";
-    stage.why = ran->ended.ok() ? "" : "program_failed";
-    stage.message = base::describe(ran->ended);
-    stage.wall_ns = ran->ended.wall_ns;
-    stage.exit_code = ran->ended.exit_code;
-    runner_->record(std::move(stage));
+    runner_->record({.stage = "relaunch",
+                     .tool = base::tool_version(),
+                     .attempt = number,
+                     .outcome = ran->ended.ok() ? "ok" : "failed",
+                     .why = ran->ended.ok() ? "" : "program_failed",
+                     .message = base::describe(ran->ended),
+                     .wall_ns = ran->ended.wall_ns,
+                     .exit_code = ran->ended.exit_code});
     if (!ran->ended.ok()) {
       base::warn("relaunching stopped: run " + std::to_string(number) + " ended by " + base::describe(ran->ended));
       break;
@@ -309,18 +305,17 @@ base::Result<void> Engine::repetitions() {
   native_session_ = TRY(read::read_any(median / "native"));
   native_capture_ = median / "native";
   captured_.emplace_back("native");
-  runs::Stage stage;
-  stage.stage = "native";
-  stage.tool = base::tool_version();
-  stage.step = fmt::format("{} repetitions", done.size());
-  stage.outcome = "ok";
-  stage.message =
+  const std::string message =
       fmt::format("the report is of repetition {}, of median duration, of {}", median.filename().string(), done.size());
-  base::info(stage.message);
-  stage.wall_ns = whole ? whole->wall_ns : 0;
-  stage.results = model::count_ranges(*native_session_) + native_session_->kernels.size();
-  stage.report = fs::relative(median / "native", run_).string();
-  runner_->record(std::move(stage));
+  base::info(message);
+  runner_->record({.stage = "native",
+                   .tool = base::tool_version(),
+                   .step = fmt::format("{} repetitions", done.size()),
+                   .outcome = "ok",
+                   .message = message,
+                   .wall_ns = whole ? whole->wall_ns : 0,
+                   .results = model::count_ranges(*native_session_) + native_session_->kernels.size(),
+                   .report = fs::relative(median / "native", run_).string()});
   return {};
 }
 

@@ -211,15 +211,15 @@ void Engine::other_threads(const collect::Evidence& evidence) {
 /// nothing is left to ncu. Ranges that have them are not measured again.
 base::Result<bool> Engine::native_rung(const std::string& reason) {
   const auto missing = native_session_ ? analyze::unmeasured(*native_session_, ranges_) : ranges_.include;
-  runs::Stage stage;
-  stage.stage = "ncu";
-  stage.tool = base::tool_version();
-  stage.step = collect::step_name(Step::kNative);
-  stage.results = native_session_ ? native_session_->measurements.size() : 0;
-  stage.report = "native";
   const bool some = missing.size() < ranges_.include.size();
-  stage.outcome = some ? "ok" : "empty";
-  stage.message = base::counted(stage.results, "result") + " by native counters";
+  const std::size_t results = native_session_ ? native_session_->measurements.size() : 0;
+  runs::Stage stage{.stage = "ncu",
+                    .tool = base::tool_version(),
+                    .step = std::string(collect::step_name(Step::kNative)),
+                    .outcome = some ? "ok" : "empty",
+                    .message = base::counted(results, "result") + " by native counters",
+                    .results = results,
+                    .report = "native"};
   if (!missing.empty()) {
     stage.message += "; none of " + base::join(model::written_of(missing), ", ");
     stage.why = "native.incomplete";
@@ -259,13 +259,11 @@ base::Result<void> Engine::ncu_stage() {
     const std::string name(collect::step_name(rung.step));
     if (!rung.take) {
       if (collect::is_ladder(mode_)) note("replay mode " + name + " not tried: " + rung.reason);
-      runs::Stage refused;
-      refused.stage = "ncu";
-      refused.tool = "ncu " + collect::to_string(ncu_can_->version);
-      refused.step = name;
-      refused.outcome = "refused";
-      refused.message = rung.reason;
-      runner_->record(std::move(refused));
+      runner_->record({.stage = "ncu",
+                       .tool = "ncu " + collect::to_string(ncu_can_->version),
+                       .step = name,
+                       .outcome = "refused",
+                       .message = rung.reason});
       continue;
     }
     if (rung.step == Step::kNative) {

@@ -104,12 +104,13 @@ void StageRunner::record(runs::Stage stage) {
 
 runs::Stage StageRunner::stage_of(const std::string& stage, const std::string& tool, const std::string& step,
                                   const collect::Outcome& outcome, const ToolRun& run) {
-  runs::Stage out;
-  out.stage = stage;
-  out.tool = tool;
-  out.step = step;
-  out.outcome = collect::result_name(outcome.result);
-  out.message = outcome.message;
+  runs::Stage out{.stage = stage,
+                  .tool = tool,
+                  .step = step,
+                  .outcome = std::string(collect::result_name(outcome.result)),
+                  .message = outcome.message,
+                  .wall_ns = run.ended.wall_ns,
+                  .exit_code = run.ended.exit_code};
   if (outcome.result != collect::Result::kOk) {
     out.why = outcome.why();
     if (!outcome.complaints.empty()) {
@@ -117,19 +118,11 @@ runs::Stage StageRunner::stage_of(const std::string& stage, const std::string& t
       out.cure = outcome.complaints.front().cure;
     }
   }
-  out.wall_ns = run.ended.wall_ns;
-  out.exit_code = run.ended.exit_code;
   return out;
 }
 
 collect::Observed observed(const ToolRun& run, bool interrupted) {
-  collect::Observed seen;
-  seen.text = run.text;
-  seen.exit_code = run.ended.exit_code;
-  seen.signal = run.ended.signal;
-  seen.timed_out = run.ended.timed_out;
-  seen.interrupted = interrupted;
-  return seen;
+  return {run.text, run.ended.exit_code, run.ended.signal, run.ended.timed_out, interrupted};
 }
 
 }  // namespace rangescope::profile

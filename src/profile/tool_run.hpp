@@ -43,8 +43,7 @@ class StageRunner {
   [[nodiscard]] bool interrupted() const { return interrupted_ != 0; }
   [[nodiscard]] int signal() const { return interrupted_; }
 
-  /// A finished stage, into stages.json.
-  /// Into stages.json. A run goes on where that cannot be written; recorded() says what failed first.
+  /// A finished stage, into stages.json. A run goes on where that cannot be written; recorded() says what failed first.
   void record(runs::Stage stage);
   [[nodiscard]] const base::Result<void>& recorded() const { return recorded_; }
   [[nodiscard]] const std::vector<runs::Stage>& stages() const { return stages_; }

@@ -21,7 +21,6 @@
 #include <functional>
 #include <new>
 #include <set>
-#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -303,9 +302,7 @@ void Windows::State::opened(std::int64_t start_ns) {
   windows = page.window;
   open = {};
   open.start_ns = start_ns;
-  open.start_unix_ns =
-      std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count() -
-      (sample::now_ns() - start_ns);
+  open.start_unix_ns = runs::unix_now_ns() - (sample::now_ns() - start_ns);
   open.attached_pid = static_cast<std::uint32_t>(program);
   open.ran_ns = std::max<std::int64_t>(0, start_ns - program_ns);
   open.window = page.window;

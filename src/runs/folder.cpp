@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <utility>
 #include <vector>
 
 namespace rangescope::runs {

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <ctime>
 #include <new>
-#include <vector>
 
 #include "base/hash.hpp"
 #include "base/redact.hpp"
@@ -194,6 +193,10 @@ model::RunInfo run_info(const std::filesystem::path& run) {
     if (const auto host = provenance->facts.find("host"); host != provenance->facts.end()) info.host = host->second;
   }
   return info;
+}
+
+std::int64_t unix_now_ns() {
+  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 std::string utc_text(std::int64_t unix_ns) {

@@ -60,5 +60,7 @@ struct Difference {
 
 /// "2026-01-02T03:04:05.678Z"
 [[nodiscard]] std::string utc_text(std::int64_t unix_ns);
+/// By the system's clock.
+[[nodiscard]] std::int64_t unix_now_ns();
 
 }  // namespace rangescope::runs

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <optional>
 #include <thread>
-#include <vector>
 
 #include "base/fs.hpp"
 #include "base/hash.hpp"

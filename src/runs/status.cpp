@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "base/embedded.hpp"
 #include "base/fs.hpp"
 #include "base/process_tree.hpp"
 #include "base/redact.hpp"
@@ -39,17 +40,14 @@ OrderedJson as_json(const model::Finding& finding, const base::Redactor& redacto
 }
 
 model::Finding finding_from(const OrderedJson& json) {
-  model::Finding finding;
-  finding.id = json.at("id").get<std::string>();
-  finding.question = json.value("question", "");
-  const std::string verdict = json.value("verdict", "warn");
-  for (std::size_t i = 0; i < std::size(model::kVerdictNames); ++i)
-    if (verdict == model::kVerdictNames[i]) finding.verdict = static_cast<model::Grade>(i);
-  finding.found = json.value("found", "");
-  finding.why = json.value("why", "");
-  finding.hint = json.value("hint", "");
-  finding.commands = json.value("commands", std::vector<std::string>{});
-  return finding;
+  const auto verdict = base::place_of(json.value("verdict", "warn"), model::kVerdictNames);
+  return {json.at("id").get<std::string>(),
+          json.value("question", ""),
+          verdict < std::size(model::kVerdictNames) ? static_cast<model::Grade>(verdict) : model::Grade::kOk,
+          json.value("found", ""),
+          json.value("hint", ""),
+          json.value("commands", std::vector<std::string>{}),
+          json.value("why", "")};
 }
 
 }  // namespace

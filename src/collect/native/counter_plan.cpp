@@ -3,7 +3,6 @@
 #include <regex.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "wire/counter_plan.hpp"
 

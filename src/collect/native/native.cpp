@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <utility>
-#include <vector>
 
 #include "base/fs.hpp"
 #include "wire/names.hpp"

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 
 #include "base/fs.hpp"
@@ -53,8 +52,7 @@ base::Result<void> say_job(const fs::path& folder, const Place& place, const std
                          {"key", base::printable(place.key)},
                          {"world_size", place.world}};
   json["profiled"] = profiled.empty() ? runs::OrderedJson(nullptr) : runs::OrderedJson(profiled);
-  json["started_unix_ns"] =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  json["started_unix_ns"] = unix_now_ns();
   const fs::path mine = folder / fmt::format(".job-{}-{}.json", base::sanitize_component(host_name()), ::getpid());
   TRY(runs::write_json(mine, json));
   const bool linked =

@@ -33,11 +33,7 @@ struct Explaining {
 
  private:
   void add(std::string_view id, model::Grade grade, std::string found, std::string hint) {
-    model::Finding& finding = findings.emplace_back();
-    finding.id = "command." + std::string(id);
-    finding.verdict = grade;
-    finding.found = std::move(found);
-    finding.hint = std::move(hint);
+    findings.push_back({"command." + std::string(id), {}, grade, std::move(found), std::move(hint), {}});
   }
 };
 
