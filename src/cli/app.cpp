@@ -11,7 +11,6 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
-#include "base/log.hpp"
 #include "base/progress.hpp"
 #include "base/text.hpp"
 #include "cli/version.hpp"
@@ -91,6 +90,101 @@ std::size_t program_begin(const CLI::App& app, std::string_view command, const s
     if (option != nullptr && option->get_items_expected_max() > 0) ++i;
   }
   return words.size();
+}
+
+/// Every subcommand, in the order in which help lists them.
+std::vector<std::unique_ptr<Subcommand>> subcommands() {
+  std::vector<std::unique_ptr<Subcommand>> all;
+  for (const auto make :
+       {make_profile, make_attach, make_ctl, make_report, make_compare, make_gate, make_query, make_export, make_runs,
+        make_config, make_ncu, make_metrics, make_doctor, make_mcp, make_help})
+    all.push_back(make());
+  return all;
+}
+
+/// The CLI11 application of a subcommand with its own options and those that all have (-v, -q, -h).
+struct Parsed {
+  std::shared_ptr<CLI::App> app;
+  int verbose = 0;
+  bool quiet = false;
+  bool help = false;
+  bool help_all = false;
+};
+std::unique_ptr<Parsed> declare(Subcommand& command) {
+  auto parsed = std::make_unique<Parsed>();
+  parsed->app =
+      std::make_shared<CLI::App>(std::string(command.help().summary), "rangescope " + std::string(command.name()));
+  CLI::App& app = *parsed->app;
+  app.set_help_flag();
+  app.fallthrough(false);
+  command.options(Arguments(&app));
+  const auto common = [&](CLI::App& on) {
+    on.set_help_flag();
+    on.add_flag("-v,--verbose", parsed->verbose, "Say more; twice for details of how it is done")->group("Output");
+    on.add_flag("-q,--quiet", parsed->quiet, "Say nothing but warnings and errors")->group("Output");
+    on.add_flag("-h,--help", parsed->help, "Show this help")->group("Output");
+    on.add_flag("--help-all", parsed->help_all, "Show this help with every option")->group("Output");
+  };
+  common(app);
+  for (CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; })) common(*child);
+  return parsed;
+}
+
+std::vector<std::string> shipped_metrics() {
+  std::vector<std::string> names;
+  if (const auto shipped = config::shipped_groups())
+    for (const auto& group : *shipped) names.push_back(group.name);
+  return names;
+}
+
+/// The words of "table|json"; none of a type that is no list of words.
+std::vector<std::string> values_of(std::string_view type) {
+  const bool words = type.find('|') != std::string::npos && std::all_of(type.begin(), type.end(), [](char c) {
+                       return c == '|' || c == '-' || c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+                     });
+  if (!words) return {};
+  const auto parts = base::split(type, '|');
+  return {parts.begin(), parts.end()};
+}
+
+HelpOption described(const CLI::Option& option) {
+  HelpOption out;
+  for (const std::string& name : option.get_snames()) out.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) out.names.push_back("--" + name);
+  const std::string type = option.get_type_name();
+  if (out.names.empty()) {
+    out.value = option.get_name(true);
+    out.run = type.starts_with("RUN");
+  } else if (option.get_items_expected_max() > 0) {
+    out.value = base::split(type, ':').front();
+  }
+  out.list = std::find(out.names.begin(), out.names.end(), "--metrics") != out.names.end();
+  out.values = out.list ? shipped_metrics() : values_of(type);
+  out.text = option.get_description();
+  out.group = option.get_group();
+  out.required = option.get_required();
+  return out;
+}
+
+void describe(const CLI::App& app, HelpCommand& into) {
+  for (const CLI::Option* option : app.get_options()) into.options.push_back(described(*option));
+  for (const CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; })) {
+    HelpCommand& word = into.words.emplace_back();
+    word.name = child->get_name();
+    word.summary = child->get_description();
+    describe(*child, word);
+  }
+}
+
+HelpCommand help_of(const Subcommand& command, const CLI::App& app) {
+  HelpCommand out;
+  out.name = command.name();
+  out.summary = command.help().summary;
+  out.details = command.help().details;
+  out.mainly.assign(command.help().mainly.begin(), command.help().mainly.end());
+  out.program = command.takes_program();
+  describe(app, out);
+  return out;
 }
 
 base::Error unknown_command(const std::string& name) {
@@ -222,26 +316,6 @@ base::Result<int> put_json(const nlohmann::ordered_json& json) {
   return put(base::printable_json(json.dump(2)) + "\n");
 }
 
-std::unique_ptr<Parsed> declare(Subcommand& command) {
-  auto parsed = std::make_unique<Parsed>();
-  parsed->app =
-      std::make_shared<CLI::App>(std::string(command.help().summary), "rangescope " + std::string(command.name()));
-  CLI::App& app = *parsed->app;
-  app.set_help_flag();
-  app.fallthrough(false);
-  command.options(Arguments(&app));
-  const auto common = [&](CLI::App& on) {
-    on.set_help_flag();
-    on.add_flag("-v,--verbose", parsed->verbose, "Say more; twice for details of how it is done")->group("Output");
-    on.add_flag("-q,--quiet", parsed->quiet, "Say nothing but warnings and errors")->group("Output");
-    on.add_flag("-h,--help", parsed->help, "Show this help")->group("Output");
-    on.add_flag("--help-all", parsed->help_all, "Show this help with every option")->group("Output");
-  };
-  common(app);
-  for (CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; })) common(*child);
-  return parsed;
-}
-
 int run_app(int argc, char** argv) {
   return run_app(argc, argv, subcommands());
 }
@@ -283,67 +357,6 @@ int run_app(int argc, char** argv, const std::vector<std::unique_ptr<Subcommand>
                 {},
                 "Please report it with the command line"});
   }
-}
-
-namespace {
-
-std::vector<std::string> shipped_metrics() {
-  std::vector<std::string> names;
-  if (const auto shipped = config::shipped_groups())
-    for (const auto& group : *shipped) names.push_back(group.name);
-  return names;
-}
-
-/// The words of "table|json"; none of a type that is no list of words.
-std::vector<std::string> values_of(std::string_view type) {
-  const bool words = type.find('|') != std::string::npos && std::all_of(type.begin(), type.end(), [](char c) {
-                       return c == '|' || c == '-' || c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-                     });
-  if (!words) return {};
-  const auto parts = base::split(type, '|');
-  return {parts.begin(), parts.end()};
-}
-
-HelpOption described(const CLI::Option& option) {
-  HelpOption out;
-  for (const std::string& name : option.get_snames()) out.names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) out.names.push_back("--" + name);
-  const std::string type = option.get_type_name();
-  if (out.names.empty()) {
-    out.value = option.get_name(true);
-    out.run = type.starts_with("RUN");
-  } else if (option.get_items_expected_max() > 0) {
-    out.value = base::split(type, ':').front();
-  }
-  out.list = std::find(out.names.begin(), out.names.end(), "--metrics") != out.names.end();
-  out.values = out.list ? shipped_metrics() : values_of(type);
-  out.text = option.get_description();
-  out.group = option.get_group();
-  out.required = option.get_required();
-  return out;
-}
-
-void describe(const CLI::App& app, HelpCommand& into) {
-  for (const CLI::Option* option : app.get_options()) into.options.push_back(described(*option));
-  for (const CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; })) {
-    HelpCommand& word = into.words.emplace_back();
-    word.name = child->get_name();
-    word.summary = child->get_description();
-    describe(*child, word);
-  }
-}
-
-}  // namespace
-
-HelpCommand help_of(const Subcommand& command, const CLI::App& app) {
-  HelpCommand out;
-  out.name = command.name();
-  out.summary = command.help().summary;
-  out.details = command.help().details;
-  out.mainly.assign(command.help().mainly.begin(), command.help().mainly.end());
-  out.program = command.takes_program();
-  describe(app, out);
-  return out;
 }
 
 std::vector<HelpCommand> help_of_all() {

@@ -17,24 +17,12 @@
 
 namespace rangescope::cli {
 
-// What the subcommands declare, as cli/print/help.hpp writes it.
-
-[[nodiscard]] HelpCommand help_of(const Subcommand& command, const CLI::App& app);
+/// What the subcommands declare, as cli/print/help.hpp writes it.
 [[nodiscard]] std::vector<HelpCommand> help_of_all();
 
 [[nodiscard]] int run_app(int argc, char** argv);
 /// With these commands only.
 [[nodiscard]] int run_app(int argc, char** argv, const std::vector<std::unique_ptr<Subcommand>>& commands);
-
-/// The CLI11 application of a subcommand with its own options and those that all have (-v, -q, -h).
-struct Parsed {
-  std::shared_ptr<CLI::App> app;
-  int verbose = 0;
-  bool quiet = false;
-  bool help = false;
-  bool help_all = false;
-};
-[[nodiscard]] std::unique_ptr<Parsed> declare(Subcommand& command);
 
 /// The refusal of the first word that was left over, with the nearest name: for commands that let CLI11 leave words
 /// over.

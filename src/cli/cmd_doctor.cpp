@@ -10,32 +10,167 @@
 #include "cli/destination.hpp"
 #include "cli/print/doctor_program.hpp"
 #include "cli/subcommand.hpp"
-#include "doctor/answer.hpp"
+#include "collect/nsight/explain/explain.hpp"
+#include "collect/nsight/explain/line.hpp"
+#include "collect/nsight/outcome.hpp"
+#include "collect/nsight/tools.hpp"
+#include "config/compose.hpp"
 #include "doctor/causes.hpp"
-#include "profile/answers.hpp"
+#include "doctor/machine/checks.hpp"
+#include "doctor/program/advice.hpp"
 #include "profile/look.hpp"
 #include "report/document/findings.hpp"
 #include "report/exporter.hpp"
 #include "report/sink.hpp"
 #include "runs/layout.hpp"
+#include "sample/cpu/recorder.hpp"
 
 namespace rangescope::cli {
 namespace {
+
+/// Whatever the doctor was asked: of this machine, of a command line, or of a program.
+struct Answer {
+  std::string_view asked;  ///< "machine", "command", "program", "log"
+  std::vector<model::Finding> findings;
+  std::optional<std::string> corrected = {};     ///< the command line that was meant; the last line for people
+  const doctor::ProgramLook* program = nullptr;  ///< what was seen of a program, with every way to measure it
+  std::span<const doctor::Way> ways = {};
+};
+
+/// `runs`: folder of the runs, whose room on the disk is asked for.
+Answer machine_answer(const std::filesystem::path& runs) {
+  doctor::MachineSources sources = doctor::this_machine();
+  sources.runs = runs;
+  doctor::MachineFacts facts = doctor::gather_machine(sources);
+  const auto allowed = sample::cpu::allowed();
+  facts.cpu_sampling = allowed ? doctor::CpuSamplingSeen{{}, {}, allowed->kernel, allowed->switches}
+                               : doctor::CpuSamplingSeen{allowed.error().what, allowed.error().hint};
+  return {"machine", doctor::run_checks(doctor::kMachineChecks, facts)};
+}
+
+/// Nothing on the line is run; the tool that it names is asked what it can do, where it is installed, else the newest
+/// version that is known. kUsage for a line that names no tool.
+base::Result<Answer> command_answer(const std::string& command) {
+  auto named = TRY(collect::command::named_tool(command));
+  collect::ToolSearch search = collect::tool_search();
+  // The executable of the line itself where it names one, else whatever this shell would find.
+  if (named.executable.find('/') != std::string::npos) search.configured = named.executable;
+  auto tool = collect::probe_tool(named.tool, search);
+  if (!tool && !search.configured.empty()) {
+    search.configured.clear();
+    tool = collect::probe_tool(named.tool, search);
+  }
+  collect::command::ExplainOptions options;
+  options.environment = search.environment;
+  if (tool) {
+    if (named.tool == "ncu" && command.find("--metrics") != std::string::npos) collect::probe_metrics(*tool, search);
+    options.tool = &*tool;
+  }
+  auto newest = base::Result<collect::Abilities>();
+  if (!tool)
+    if (const auto conf = config::shipped_folder())
+      if (newest = collect::newest_known(named.tool, *conf / "tools"); newest) options.tool = &*newest;
+  auto line = TRY(collect::command::explain(command, options));
+  model::Finding basis =
+      tool ? doctor::well("held against " + named.tool + " " + to_string(tool->version) + " at " + tool->path.string())
+      : options.tool
+          ? doctor::well("no " + named.tool + " was found here; held against " + named.tool + " " +
+                         to_string(newest->version) + ", the newest version that is known")
+          : doctor::skipped("no " + named.tool +
+                            " was found here, so options, sets and values that depend on its version were not judged");
+  basis.id = "command.version";
+  basis.question = "Which version was the line held against?";
+  Answer answer{"command", {std::move(basis)}, std::move(line.corrected)};
+  for (model::Finding& finding : line.findings) answer.findings.push_back(doctor::explained(std::move(finding)));
+  return answer;
+}
+
+/// The first line of a log that runs nsys or ncu, behind a prompt or `+ `; "" where none does.
+std::string line_in(std::string_view log) {
+  for (const std::string_view raw : base::split(log, '\n')) {
+    std::string_view line = base::trim(raw);
+    if (line.starts_with("==") || line.size() > 4000) continue;
+    for (const std::string_view prompt : {"$ ", "# ", "+ ", "> "})
+      if (const auto at = line.find(prompt); at != std::string_view::npos && at < 60)
+        if (const std::string_view rest = base::trim(line.substr(at + 2));
+            rest.starts_with("ncu ") || rest.starts_with("nsys ") || rest.starts_with("sudo "))
+          line = rest;
+    if (!line.starts_with("ncu ") && !line.starts_with("nsys ") && !line.starts_with("sudo ")) continue;
+    if (collect::command::named_tool(line)) return std::string(line);
+  }
+  return {};
+}
+
+/// The line with what would mend it.
+std::string mended(const std::string& line, const collect::Complaint& cause) {
+  auto shell = collect::command::split_shell(line);
+  if (!shell || cause.option.empty()) return {};
+  auto parsed = collect::command::parse_line(*shell, nullptr);
+  if (!parsed || !cause.id.starts_with(parsed->tool + ".")) return {};
+  parsed->set(cause.option, cause.value);
+  return parsed->text();
+}
+
+/// What a log says of nsys, ncu, CUDA or PyTorch. `line`: the command line that was run, "" where nobody says; one that
+/// stands in the log is found. kBadData where nothing in it is understood.
+base::Result<Answer> log_answer(std::string_view log, const std::string& line) {
+  const auto said = collect::read_log(log);
+  const std::string run = line.empty() ? line_in(log) : line;
+  Answer answer{"log", {}};
+  std::string corrected;
+  if (!run.empty()) {
+    auto explained = command_answer(run);
+    if (!explained && !line.empty()) return explained;
+    if (explained) {
+      answer.findings = std::move(explained->findings);
+      corrected = explained->corrected.value_or("");
+    }
+  }
+  std::vector<model::Finding> found;
+  for (const collect::Complaint& cause : said) {
+    model::Finding finding = doctor::finding_of(cause.id, found.empty() ? model::Grade::kFail : model::Grade::kWarn,
+                                                cause.explanation, cause.cure);
+    finding.question = "What does the log say?";
+    finding.why = cause.evidence;
+    if (!corrected.empty())
+      if (const std::string better = mended(corrected, cause); !better.empty()) {
+        corrected = better;
+        finding.commands = {better};
+      }
+    found.push_back(std::move(finding));
+  }
+  const bool line_wrong = std::any_of(answer.findings.begin(), answer.findings.end(), [](const model::Finding& each) {
+    return each.verdict == model::Grade::kFail || each.verdict == model::Grade::kWarn;
+  });
+  if (found.empty() && run.empty())
+    return base::fail(base::Code::kBadData, "nothing in it is known: no message of nsys, ncu, CUDA or PyTorch", {},
+                      "Keep what the tool printed, standard output and error: ncu ... ./app > log 2>&1");
+  // A tool that only says that nothing matched: the line says why.
+  const bool empty =
+      !found.empty() && (found.front().id == "ncu.nothing_matched" || found.front().id == "ncu.only_start_end" ||
+                         found.front().id == "nsys.never_started");
+  if (empty && line_wrong)
+    answer.findings.insert(answer.findings.end(), found.begin(), found.end());
+  else
+    answer.findings.insert(answer.findings.begin(), found.begin(), found.end());
+  if (!corrected.empty()) answer.corrected = corrected;
+  return answer;
+}
 
 // What `rangescope doctor` prints, whatever it was asked: findings, for people or as one object of rangescope.doctor/1.
 
 using model::Grade;
 
-std::size_t count(const doctor::Answer& answer, Grade verdict) {
+std::size_t count(const Answer& answer, Grade verdict) {
   return static_cast<std::size_t>(std::count_if(answer.findings.begin(), answer.findings.end(),
                                                 [&](const auto& finding) { return finding.verdict == verdict; }));
 }
 
-Grade worst(const doctor::Answer& answer) {
+Grade worst(const Answer& answer) {
   return count(answer, Grade::kFail) ? Grade::kFail : count(answer, Grade::kWarn) ? Grade::kWarn : Grade::kOk;
 }
 
-void write_json(const doctor::Answer& answer, report::Sink& sink) {
+void write_json(const Answer& answer, report::Sink& sink) {
   report::JsonWriter json(sink);
   json.open_object();
   json.fields("schema", "rangescope.doctor/1", "asked", answer.asked, "verdict", model::verdict_name(worst(answer)));
@@ -46,7 +181,7 @@ void write_json(const doctor::Answer& answer, report::Sink& sink) {
   json.finish();
 }
 
-void write_text(const doctor::Answer& answer, bool color, report::Sink& sink) {
+void write_text(const Answer& answer, bool color, report::Sink& sink) {
   for (const model::Finding& finding : answer.findings) sink.write(report::finding_text(finding, color));
   if (answer.program != nullptr) sink.write(program_text(*answer.program, answer.ways));
   const std::size_t failed = count(answer, Grade::kFail), warned = count(answer, Grade::kWarn);
@@ -57,7 +192,7 @@ void write_text(const doctor::Answer& answer, bool color, report::Sink& sink) {
   if (answer.corrected) sink.write(*answer.corrected + "\n");
 }
 
-base::Result<int> print_answer(const doctor::Answer& answer, bool json) {
+base::Result<int> print_answer(const Answer& answer, bool json) {
   report::DescriptorSink sink(STDOUT_FILENO, "standard output");
   json ? write_json(answer, sink) : write_text(answer, style_on(STDOUT_FILENO, {}).color, sink);
   TRY(sink.finish());
@@ -66,9 +201,7 @@ base::Result<int> print_answer(const doctor::Answer& answer, bool json) {
 
 class Doctor final : public Subcommand {
  public:
-  Doctor() : Subcommand("doctor") {}
-  [[nodiscard]] bool takes_program() const override { return true; }
-  void set_program(std::vector<std::string> argv) override { program_ = std::move(argv); }
+  Doctor() : Subcommand("doctor", true) {}
 
   void options(const Arguments& app) override {
     app_ = app;
@@ -98,7 +231,7 @@ class Doctor final : public Subcommand {
     if (!look_.ranges.empty() || !look_.kernels.empty())
       return base::fail(base::Code::kUsage, "there is no program to look at", {},
                         "Put it behind --: rangescope doctor --include decode/ -- ./app");
-    return print_answer(profile::machine_answer(runs_), json_);
+    return print_answer(machine_answer(runs_), json_);
   }
 
  private:
@@ -120,9 +253,7 @@ class Doctor final : public Subcommand {
     if (line) words.erase(words.begin());
     auto text = TRY(base::read_file(file == "-" ? "/dev/stdin" : file));
     const bool whole = words.size() == 1;
-    const auto answer = TRY(profile::log_answer(text, words.empty() ? ""
-                                                      : whole       ? words.front()
-                                                                    : base::shell_quote(words)));
+    const auto answer = TRY(log_answer(text, words.empty() ? "" : whole ? words.front() : base::shell_quote(words)));
     return print_answer(answer, json_);
   }
 
@@ -139,12 +270,11 @@ class Doctor final : public Subcommand {
     if (whole && words.size() > 1)
       return base::fail(base::Code::kUsage, "unexpected argument '" + base::printable(words[1]) + "'", "--explain",
                         "Put options of the doctor before --explain");
-    const auto answer = TRY(profile::command_answer(whole ? words.front() : base::shell_quote(words)));
+    const auto answer = TRY(command_answer(whole ? words.front() : base::shell_quote(words)));
     return print_answer(answer, json_);
   }
 
   Arguments app_;  // what it stands for lives as long as run() does
-  std::vector<std::string> program_;
   bool explain_ = false;
   profile::LookRequest look_;
   bool json_ = false, causes_ = false;

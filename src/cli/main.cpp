@@ -5,7 +5,7 @@
 //   runs      list, show, prune, verify runs     cmd_runs.cpp
 //   help      this, man pages, completion        cmd_help.cpp
 //
-// app.cpp finds the subcommand and gives it its options; every other command is one line in subcommand.cpp.
+// app.cpp finds the subcommand and gives it its options; every other command is one word in its list.
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

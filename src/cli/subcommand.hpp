@@ -1,6 +1,6 @@
-// One verb of the command line. subcommand.cpp lists them all.
+// One verb of the command line. app.cpp lists them all.
 //
-// To add one: cmd_<name>.cpp with a class and its make_<name>(), one line in subcommand.cpp, its help in
+// To add one: cmd_<name>.cpp with a class and its make_<name>(), one word in app.cpp, its help in
 // arguments.tsv. Help, the man page and the completion follow from what options() declares.
 #pragma once
 
@@ -16,26 +16,27 @@ namespace rangescope::cli {
 
 class Subcommand {
  public:
-  explicit Subcommand(std::string_view name) : name_(name) {}
+  explicit Subcommand(std::string_view name, bool takes_program = false) : name_(name), takes_program_(takes_program) {}
   virtual ~Subcommand() = default;
   [[nodiscard]] std::string_view name() const { return name_; }
   [[nodiscard]] const CommandHelp& help() const { return help_for(std::string(name_)); }
   /// Declares its options; values go into members of the subcommand.
   virtual void options(const Arguments& app) = 0;
   /// True when it runs a program, which then ends the line, behind `--` or not; set_program() is called before run().
-  [[nodiscard]] virtual bool takes_program() const { return false; }
+  [[nodiscard]] bool takes_program() const { return takes_program_; }
   /// Only behind `--`: words without it are its own.
   [[nodiscard]] virtual bool needs_separator() const { return false; }
-  virtual void set_program(std::vector<std::string> /*argv*/) {}
+  void set_program(std::vector<std::string> argv) { program_ = std::move(argv); }
   /// Does it. The exit code, or a failure, which is said and is its code.
   [[nodiscard]] virtual base::Result<int> run() = 0;
 
+ protected:
+  std::vector<std::string> program_;
+
  private:
   std::string_view name_;
+  bool takes_program_;
 };
-
-/// Every subcommand, in the order in which help lists them.
-[[nodiscard]] std::vector<std::unique_ptr<Subcommand>> subcommands();
 
 // The makers of all subcommands; each stands in its cmd_*.cpp.
 

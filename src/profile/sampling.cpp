@@ -14,6 +14,9 @@
 
 namespace rangescope::profile {
 
+namespace {
+
+/// The counters that are wanted, each by its names on different chips.
 base::Result<std::vector<sample::Wanted>> wanted_counters(const SampleChoice& choice) {
   std::vector<sample::Wanted> wanted;
   for (const std::string& text : choice.metrics)
@@ -25,6 +28,8 @@ base::Result<std::vector<sample::Wanted>> wanted_counters(const SampleChoice& ch
       if (!counter.any.front().starts_with("nvml__")) wanted.push_back(counter.any);
   return wanted;
 }
+
+}  // namespace
 
 base::Result<SamplePlan> plan_sampling(const SampleChoice& choice, const std::string& chip) {
   auto wanted = TRY(wanted_counters(choice));

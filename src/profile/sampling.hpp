@@ -36,9 +36,6 @@ struct SampleChoice {
 /// SampleChoice::regions by the settings of the library, which sees them where something is launched.
 [[nodiscard]] std::string regions_of(const std::map<std::string, std::string>& settings);
 
-/// The counters that are wanted, each by its names on different chips.
-[[nodiscard]] base::Result<std::vector<sample::Wanted>> wanted_counters(const SampleChoice& choice);
-
 /// What one pass of PM sampling collects on a chip.
 struct SamplePlan {
   std::string chip, cupti;
