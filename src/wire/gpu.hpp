@@ -74,6 +74,12 @@ struct RecordHeader {
 };
 static_assert(sizeof(RecordHeader) == 8);
 
+/// Of a Type here or in the files of other records (counters.hpp, pc.hpp); the writer sets `words`.
+template <class T>
+[[nodiscard]] constexpr RecordHeader head(T type, std::uint32_t id = 0, std::uint8_t small = 0) {
+  return {static_cast<Type>(type), small, 0, id};
+}
+
 struct Name {
   RecordHeader head;    ///< id: what the name is referred to by
   std::uint32_t bytes;  ///< length, without padding

@@ -16,11 +16,10 @@ namespace rangescope::wire {
   for (std::size_t i = 0; i < demangled.size(); ++i) {
     const char c = demangled[i];
     if (c == '(') {
-      if (demangled.substr(i).starts_with(kAnonymous)) {
+      if (demangled.substr(i).starts_with(kAnonymous))
         i += kAnonymous.size() - 1;
-      } else if (i > begin && !demangled.substr(begin, i - begin).ends_with("operator")) {
+      else if (i > begin && !demangled.substr(begin, i - begin).ends_with("operator"))
         return demangled.substr(begin, i - begin);
-      }
     } else if (c == '<') {
       // Template arguments: of the function when a parameter list or nothing follows, else of a class or a return type.
       int open = 0;

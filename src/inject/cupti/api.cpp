@@ -26,9 +26,7 @@ bool is_cupti_file(const char* path) {
 }
 
 int note_mapped(dl_phdr_info* info, std::size_t, void* data) {
-  if (info->dlpi_name == nullptr || !is_cupti_file(info->dlpi_name)) {
-    return 0;
-  }
+  if (info->dlpi_name == nullptr || !is_cupti_file(info->dlpi_name)) return 0;
   std::snprintf(static_cast<Mapped*>(data)->path, sizeof(Mapped::path), "%s", info->dlpi_name);
   return 1;
 }
@@ -50,14 +48,10 @@ bool fill(Api& api, const char** missing) {
 
 bool open(Api& api, const char* path) {
   api.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (api.library == nullptr) {
-    return false;
-  }
+  if (api.library == nullptr) return false;
   const link_map* map = nullptr;
   const char* shown = path;
-  if (dlinfo(api.library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr && map->l_name[0] != '\0') {
-    shown = map->l_name;
-  }
+  if (dlinfo(api.library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr && map->l_name[0] != '\0') shown = map->l_name;
   std::snprintf(api.path, sizeof api.path, "%s", shown);
   return true;
 }
@@ -66,9 +60,7 @@ bool open(Api& api, const char* path) {
 
 int driver_version() {
   void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) {
-    return 0;
-  }
+  if (library == nullptr) return 0;
   int version = 0;
   auto* ask = reinterpret_cast<int (*)(int*)>(dlsym(library, "cuDriverGetVersion"));
   const bool known = ask != nullptr && ask(&version) == 0;
@@ -89,15 +81,9 @@ const char* advice_of(CUptiResult result) {
   }
 }
 
-Family family_of(std::uint32_t version) {
+bool knows_records_of(std::uint32_t version) {
   // Up to CUDA 12 versions count releases (19 is 12.0, 28 is 12.9 update 1); from 13 on they are major, minor, patch.
-  if (version >= 19 && version <= 99) {
-    return Family::kCuda12;
-  }
-  if (version / 10000 == 13) {
-    return Family::kCuda13;
-  }
-  return Family::kUnknown;
+  return (version >= 19 && version <= 99) || version / 10000 == 13;
 }
 
 const char* version_name(std::uint32_t version, char* out, std::size_t size) {
@@ -132,9 +118,7 @@ bool Api::lacks(const char* name, char* why, std::size_t why_bytes) const {
 
 const char* Api::text(CUptiResult result) const {
   const char* words = nullptr;
-  if (cuptiGetResultString != nullptr) {
-    cuptiGetResultString(result, &words);
-  }
+  if (cuptiGetResultString != nullptr) cuptiGetResultString(result, &words);
   return words != nullptr ? words : "unknown CUPTI error";
 }
 
@@ -167,8 +151,7 @@ bool load(Api& api, char* why, std::size_t why_size) {
     std::snprintf(why, why_size, "%s does not say its version", api.path);
     return false;
   }
-  api.family = family_of(api.version);
-  if (api.family == Family::kUnknown) {
+  if (!knows_records_of(api.version)) {
     char name[32];
     std::snprintf(why, why_size,
                   "%s is CUPTI %s, whose records are not known here; set RANGESCOPE_CUPTI to one of CUDA 12 or 13",
@@ -192,9 +175,7 @@ constexpr Sign kSigns[] = {{"libToolsInjection", "Nsight Systems"},
                            {"libdcgm", "DCGM"}};
 
 int note_tool(dl_phdr_info* info, std::size_t, void* data) {
-  if (info->dlpi_name == nullptr) {
-    return 0;
-  }
+  if (info->dlpi_name == nullptr) return 0;
   for (const Sign& sign : kSigns) {
     if (std::strstr(info->dlpi_name, sign.library) != nullptr) {
       *static_cast<const char**>(data) = sign.tool;
@@ -220,13 +201,9 @@ const char* advice(CUptiResult result) {
 const char* other_tool() {
   const char* tool = nullptr;
   dl_iterate_phdr(note_tool, &tool);
-  if (tool != nullptr) {
-    return tool;
-  }
+  if (tool != nullptr) return tool;
   for (const char* variable : {"KINETO_USE_DAEMON", "KINETO_CONFIG"}) {
-    if (std::getenv(variable) != nullptr) {
-      return "PyTorch's profiler (Kineto)";
-    }
+    if (std::getenv(variable) != nullptr) return "PyTorch's profiler (Kineto)";
   }
   return nullptr;
 }

@@ -11,9 +11,6 @@
 
 namespace rangescope::inject::cupti {
 
-/// Which generation of record layouts the library writes.
-enum class Family : std::uint8_t { kUnknown, kCuda12, kCuda13 };
-
 #define RANGESCOPE_CUPTI_REQUIRED(X)   \
   X(cuptiGetVersion)                   \
   X(cuptiGetResultString)              \
@@ -43,8 +40,7 @@ enum class Family : std::uint8_t { kUnknown, kCuda12, kCuda13 };
 struct Api {
   void* library = nullptr;
   std::uint32_t version = 0;  ///< as cuptiGetVersion says: 26 for 12.8, 130001 for 13.0 update 1
-  Family family = Family::kUnknown;
-  char path[512] = {};  ///< where it was found
+  char path[512] = {};        ///< where it was found
 
 #define RANGESCOPE_CUPTI_MEMBER(name) decltype(&::name) name = nullptr;
   RANGESCOPE_CUPTI_REQUIRED(RANGESCOPE_CUPTI_MEMBER)
@@ -69,8 +65,8 @@ struct Api {
 /// The CUDA version of the driver in this process, 12080 for 12.8; 0 where it cannot be asked.
 [[nodiscard]] int driver_version();
 
-/// The family that a version of cuptiGetVersion belongs to. Unknown versions are refused: their records may differ.
-[[nodiscard]] Family family_of(std::uint32_t version);
+/// Whether the records that this version of cuptiGetVersion writes are known. Others are refused: theirs may differ.
+[[nodiscard]] bool knows_records_of(std::uint32_t version);
 
 /// "12.8" for 26, "13.0.1" for 130001; into `out`, returns it.
 const char* version_name(std::uint32_t version, char* out, std::size_t size);

@@ -99,8 +99,7 @@ class Locked {
  public:
   explicit Locked(Collector& c) : c_(c) { pthread_mutex_lock(&c_.lock); }
   ~Locked() { pthread_mutex_unlock(&c_.lock); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
+  Locked& operator=(Locked&&) = delete;
 
  private:
   Collector& c_;

@@ -1,5 +1,6 @@
 #include "inject/cupti/encode.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -10,30 +11,83 @@ namespace rangescope::inject::cupti {
 namespace gpu = wire::gpu;
 namespace {
 
-gpu::RecordHeader head(gpu::Type type, std::uint32_t id, std::uint8_t small = 0) {
-  return {type, small, 0, id};
+constexpr std::uint32_t kContextWithGreen = 23;  // 12.5 is the first release seen to write the green context's fields
+
+// What the header comment promises, for the fields that are read: equal places in the first and the last struct of the
+// supported releases (12.0 wrote Kernel9, Memcpy5, MemcpyPtoP4, Memset4, GraphTrace and Device4).
+#define RANGESCOPE_SAME(older, newer, field) \
+  static_assert(offsetof(older, field) == offsetof(newer, field) && sizeof(older::field) == sizeof(newer::field))
+RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, registersPerThread);
+RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, start);
+RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, end);
+RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, streamId);
+RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, dynamicSharedMemory);
+RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, correlationId);
+RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, name);
+RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, graphNodeId);
+RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, clusterZ);
+RANGESCOPE_SAME(CUpti_ActivityMemcpy5, CUpti_ActivityMemcpy6, bytes);
+RANGESCOPE_SAME(CUpti_ActivityMemcpy5, CUpti_ActivityMemcpy6, correlationId);
+RANGESCOPE_SAME(CUpti_ActivityMemcpy5, CUpti_ActivityMemcpy6, graphNodeId);
+RANGESCOPE_SAME(CUpti_ActivityMemcpyPtoP3, CUpti_ActivityMemcpyPtoP4, correlationId);
+RANGESCOPE_SAME(CUpti_ActivityMemcpyPtoP3, CUpti_ActivityMemcpyPtoP4, graphNodeId);
+RANGESCOPE_SAME(CUpti_ActivityMemset3, CUpti_ActivityMemset4, graphNodeId);
+RANGESCOPE_SAME(CUpti_ActivityGraphTrace, CUpti_ActivityGraphTrace2, streamId);
+RANGESCOPE_SAME(CUpti_ActivityDevice4, CUpti_ActivityDevice5, name);
+RANGESCOPE_SAME(CUpti_ActivityDevice4, CUpti_ActivityDevice5, migUuid);
+RANGESCOPE_SAME(CUpti_ActivityContext, CUpti_ActivityContext3, nullStreamId);
+#undef RANGESCOPE_SAME
+
+template <typename Struct>
+const Struct& as(const CUpti_Activity& record) {
+  return reinterpret_cast<const Struct&>(record);
 }
 
 }  // namespace
 
-std::uint32_t Encoder::name_id(const char* name) {
-  std::uint32_t id = names_.find(name);
-  if (id == 0) {
-    id = next_name_++;
-    names_.add(name, id);
-    const std::size_t bytes = strnlen(name, GpuStream::kMostExtra);
-    stream_.put_with(gpu::Name{head(gpu::Type::kName, id), static_cast<std::uint32_t>(bytes), 0}, name, bytes);
+void Encoder::activity(const Api& api, const CUpti_Activity& record) {
+  switch (record.kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+    case CUPTI_ACTIVITY_KIND_KERNEL: return kernel(as<CUpti_ActivityKernel9>(record));
+    case CUPTI_ACTIVITY_KIND_MEMCPY: {
+      const auto& from = as<CUpti_ActivityMemcpy5>(record);
+      return copy(from, gpu::Type::kCopy, from.copyKind, from.srcKind, from.dstKind);
+    }
+    case CUPTI_ACTIVITY_KIND_MEMCPY2: {
+      const auto& from = as<CUpti_ActivityMemcpyPtoP4>(record);
+      return copy(from, gpu::Type::kCopy, from.copyKind, from.srcKind, from.dstKind);
+    }
+    case CUPTI_ACTIVITY_KIND_MEMSET: {
+      const auto& from = as<CUpti_ActivityMemset4>(record);
+      return copy(from, gpu::Type::kMemset, static_cast<std::uint8_t>(from.memoryKind));
+    }
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: return graph(as<CUpti_ActivityGraphTrace>(record));
+    case CUPTI_ACTIVITY_KIND_DEVICE: return device(as<CUpti_ActivityDevice4>(record));
+    case CUPTI_ACTIVITY_KIND_CONTEXT: return context(as<CUpti_ActivityContext2>(record), api.version);
+    case CUPTI_ACTIVITY_KIND_DRIVER: {
+      const auto& call = as<CUpti_ActivityAPI>(record);
+      return launch(api, call.cbid, call.correlationId, call.threadId, call.start, call.end);
+    }
+    default: break;
   }
+}
+
+std::uint32_t Encoder::name_id(const char* name) {
+  if (const std::uint32_t known = names_.find(name); known != 0) return known;
+  const std::uint32_t id = text_id(name, strnlen(name, GpuStream::kMostExtra));
+  names_.add(name, id);
   return id;
 }
 
 std::uint32_t Encoder::text_id(const char* text, std::size_t bytes) {
   const std::uint32_t id = next_name_++;
-  if (bytes > GpuStream::kMostExtra) {
-    bytes = GpuStream::kMostExtra;
-  }
-  stream_.put_with(gpu::Name{head(gpu::Type::kName, id), static_cast<std::uint32_t>(bytes), 0}, text, bytes);
+  put_text(gpu::Type::kName, id, text, std::min(bytes, GpuStream::kMostExtra));
   return id;
+}
+
+// A definition, or an info, whose text follows it.
+void Encoder::put_text(gpu::Type type, std::uint32_t id, const char* text, std::size_t bytes) {
+  stream_.put_with(gpu::Name{head(type, id), static_cast<std::uint32_t>(bytes), 0}, text, bytes);
 }
 
 std::uint32_t Encoder::stream_id(std::uint32_t device, std::uint32_t context, std::uint32_t stream) {
@@ -47,36 +101,28 @@ std::uint32_t Encoder::stream_id(std::uint32_t device, std::uint32_t context, st
   return id;
 }
 
-void Encoder::kernel(const KernelRecord& record) {
+void Encoder::kernel(const CUpti_ActivityKernel9& record) {
   if (record.end == 0 || record.start == 0) {
     ++unfinished_;
     return;
   }
-  KindKey key{};
-  key.name = name_id(record.name);
-  key.stream = stream_id(record.device, record.context, record.stream);
-  std::memcpy(key.grid, record.grid, sizeof key.grid);
-  std::memcpy(key.block, record.block, sizeof key.block);
-  std::memcpy(key.cluster, record.cluster, sizeof key.cluster);
-  key.registers = record.registers_per_thread;
-  key.static_shared = record.static_shared_bytes;
-  key.dynamic_shared = record.dynamic_shared_bytes;
+  const auto of = [](auto value) { return static_cast<std::uint32_t>(value); };
+  const KindKey key{name_id(record.name != nullptr ? record.name : ""),
+                    stream_id(record.deviceId, record.contextId, record.streamId),
+                    {of(record.gridX), of(record.gridY), of(record.gridZ)},
+                    {of(record.blockX), of(record.blockY), of(record.blockZ)},
+                    {record.clusterX, record.clusterY, record.clusterZ},
+                    record.registersPerThread,
+                    of(record.staticSharedMemory),
+                    of(record.dynamicSharedMemory)};
   std::uint32_t kind = kinds_.find(key);
   if (kind == 0) {
     kind = next_kind_++;
     kinds_.add(key, kind);
-    gpu::KernelKind definition{head(gpu::Type::kKind, kind),
-                               key.name,
-                               key.stream,
-                               {},
-                               {},
-                               {},
-                               key.registers,
-                               key.static_shared,
-                               key.dynamic_shared};
-    std::memcpy(definition.grid, key.grid, sizeof key.grid);
-    std::memcpy(definition.block, key.block, sizeof key.block);
-    std::memcpy(definition.cluster, key.cluster, sizeof key.cluster);
+    gpu::KernelKind definition{};
+    definition.head = head(gpu::Type::kKind, kind);
+    static_assert(sizeof definition == sizeof definition.head + sizeof key);
+    std::memcpy(&definition.name, &key, sizeof key);
     stream_.put(definition);
   }
   struct {
@@ -85,13 +131,11 @@ void Encoder::kernel(const KernelRecord& record) {
   } whole{};
   const std::uint64_t duration = record.end - record.start;
   std::size_t extensions = 0;
-  whole.kernel.head = head(gpu::Type::kKernel, record.correlation);
-  whole.kernel.start_ns = static_cast<std::int64_t>(record.start);
-  whole.kernel.kind = kind;
-  whole.kernel.duration_ns = static_cast<std::uint32_t>(duration);
-  if (record.graph_node != 0) {
+  whole.kernel = {head(gpu::Type::kKernel, record.correlationId), static_cast<std::int64_t>(record.start),
+                  static_cast<std::uint32_t>(duration), kind};
+  if (record.graphNodeId != 0) {
     whole.kernel.head.small |= gpu::kHasGraphNode;
-    whole.more[extensions++] = record.graph_node;
+    whole.more[extensions++] = record.graphNodeId;
   }
   if (duration >= gpu::kUnknownDuration) {
     whole.kernel.head.small |= gpu::kHasLongDuration;
@@ -103,7 +147,8 @@ void Encoder::kernel(const KernelRecord& record) {
   stream_.put(&whole, bytes);
 }
 
-void Encoder::copy(const CopyRecord& record, gpu::Type type) {
+template <typename Struct>
+void Encoder::copy(const Struct& record, gpu::Type type, std::uint8_t kind, std::uint8_t from, std::uint8_t to) {
   if (record.end == 0 || record.start == 0) {
     ++unfinished_;
     return;
@@ -111,34 +156,23 @@ void Encoder::copy(const CopyRecord& record, gpu::Type type) {
   struct {
     gpu::Copy copy;
     std::uint64_t node;
-  } whole{};
-  whole.copy = {head(type, record.correlation),
-                static_cast<std::int64_t>(record.start),
-                static_cast<std::int64_t>(record.end),
-                record.bytes,
-                stream_id(record.device, record.context, record.stream),
-                record.kind,
-                record.source,
-                record.destination,
-                0};
-  whole.node = record.graph_node;
-  std::size_t bytes = sizeof whole.copy;
-  if (record.graph_node != 0) {
-    whole.copy.head.small |= gpu::kHasGraphNode;
-    bytes += 8;
-  }
+  } whole{{head(type, record.correlationId, record.graphNodeId != 0 ? gpu::kHasGraphNode : 0),
+           static_cast<std::int64_t>(record.start), static_cast<std::int64_t>(record.end), record.bytes,
+           stream_id(record.deviceId, record.contextId, record.streamId), kind, from, to, 0},
+          record.graphNodeId};
+  const std::size_t bytes = record.graphNodeId != 0 ? sizeof whole : sizeof whole.copy;
   whole.copy.head.words = static_cast<std::uint16_t>(bytes / 8);
   stream_.put(&whole, bytes);
 }
 
-void Encoder::graph(const GraphRecord& record) {
+void Encoder::graph(const CUpti_ActivityGraphTrace& record) {
   if (record.end == 0 || record.start == 0) {
     ++unfinished_;
     return;
   }
-  stream_.put(gpu::GraphLaunch{head(gpu::Type::kGraphLaunch, record.correlation),
+  stream_.put(gpu::GraphLaunch{head(gpu::Type::kGraphLaunch, record.correlationId),
                                static_cast<std::int64_t>(record.start), static_cast<std::int64_t>(record.end),
-                               record.graph, stream_id(record.device, record.context, record.stream)});
+                               record.graphId, stream_id(record.deviceId, record.contextId, record.streamId)});
 }
 
 void Encoder::launch(const Api& api, std::uint32_t cbid, std::uint32_t correlation, std::uint32_t tid,
@@ -148,8 +182,7 @@ void Encoder::launch(const Api& api, std::uint32_t cbid, std::uint32_t correlati
     const char* name = nullptr;
     if (api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) == CUPTI_SUCCESS && name != nullptr) {
       index = api_index_[cbid] = static_cast<std::uint8_t>(next_api_++);
-      const std::size_t bytes = strnlen(name, 256);
-      stream_.put_with(gpu::Name{head(gpu::Type::kApi, index), static_cast<std::uint32_t>(bytes), 0}, name, bytes);
+      put_text(gpu::Type::kApi, index, name, strnlen(name, 256));
     }
   }
   struct {
@@ -189,25 +222,28 @@ std::uint32_t Encoder::module(std::uint32_t around, const char* name, const char
   return id;
 }
 
-void Encoder::device(const DeviceRecord& record) {
-  const std::size_t bytes = strnlen(record.name, 256);
+void Encoder::device(const CUpti_ActivityDevice4& record) {
+  const char* name = record.name != nullptr ? record.name : "";
+  const bool mig = record.isMigEnabled != 0;
   gpu::Device device{};
-  device.head = head(gpu::Type::kDevice, record.id, record.mig ? 1 : 0);
-  std::memcpy(device.uuid, record.uuid, sizeof device.uuid);
-  device.memory_bytes = record.memory_bytes;
-  device.l2_bytes = record.l2_bytes;
-  device.memory_bytes_per_s = record.memory_bytes_per_s;
-  device.sm_clock_hz = record.sm_clock_hz;
-  device.compute_major = record.compute_major;
-  device.compute_minor = record.compute_minor;
-  device.sm_count = record.sm_count;
-  device.name_bytes = static_cast<std::uint32_t>(bytes);
-  stream_.put_with(device, record.name, bytes);
+  device.head = head(gpu::Type::kDevice, record.id, mig ? 1 : 0);
+  std::memcpy(device.uuid, mig ? &record.migUuid : &record.uuid, sizeof device.uuid);
+  device.memory_bytes = record.globalMemorySize;
+  device.l2_bytes = record.l2CacheSize;
+  device.memory_bytes_per_s = record.globalMemoryBandwidth * 1000;  // kB/s
+  device.sm_clock_hz = std::uint64_t{record.coreClockRate} * 1000;  // kHz
+  device.compute_major = record.computeCapabilityMajor;
+  device.compute_minor = record.computeCapabilityMinor;
+  device.sm_count = record.numMultiprocessors;
+  device.name_bytes = static_cast<std::uint32_t>(strnlen(name, 256));
+  stream_.put_with(device, name, device.name_bytes);
 }
 
-void Encoder::context(const ContextRecord& record) {
-  stream_.put(gpu::Context{head(gpu::Type::kContext, record.id, record.green ? 1 : 0), record.device,
-                           record.null_stream, record.sm_count, record.parent});
+void Encoder::context(const CUpti_ActivityContext2& record, std::uint32_t version) {
+  const bool told = version >= kContextWithGreen, green = told && record.isGreenContext != 0;
+  stream_.put(gpu::Context{head(gpu::Type::kContext, record.contextId, green ? 1 : 0), record.deviceId,
+                           record.nullStreamId, green ? record.numMultiprocessors : 0u,
+                           told ? record.parentContextId : 0u});
 }
 
 void Encoder::node(std::uint32_t tid, std::uint8_t type, std::uint64_t at, std::uint64_t node, std::uint64_t original) {
@@ -228,141 +264,11 @@ void Encoder::info(const char* key, const char* value) {
   std::memcpy(text, key, key_bytes);
   text[key_bytes] = '\0';
   std::memcpy(text + key_bytes + 1, value, value_bytes);
-  const std::size_t bytes = key_bytes + 1 + value_bytes;
-  stream_.put_with(gpu::Info{head(gpu::Type::kInfo, 0), static_cast<std::uint32_t>(bytes), 0}, text, bytes);
+  put_text(gpu::Type::kInfo, 0, text, key_bytes + 1 + value_bytes);
 }
 
 void Encoder::clock_sample(std::int64_t before, std::int64_t cupti, std::int64_t after) {
   stream_.put(gpu::ClockSample{head(gpu::Type::kClockSample, 0), before, cupti, after});
-}
-
-namespace {
-
-// What the header comment promises, for the fields that are read: equal places in the first and the last struct of the
-// supported releases (12.0 wrote Kernel9, Memcpy5, MemcpyPtoP4, Memset4, GraphTrace and Device4).
-#define RANGESCOPE_SAME(older, newer, field) \
-  static_assert(offsetof(older, field) == offsetof(newer, field) && sizeof(older::field) == sizeof(newer::field))
-RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, registersPerThread);
-RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, start);
-RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, end);
-RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, streamId);
-RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, dynamicSharedMemory);
-RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, correlationId);
-RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, name);
-RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, graphNodeId);
-RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, clusterZ);
-RANGESCOPE_SAME(CUpti_ActivityMemcpy5, CUpti_ActivityMemcpy6, bytes);
-RANGESCOPE_SAME(CUpti_ActivityMemcpy5, CUpti_ActivityMemcpy6, correlationId);
-RANGESCOPE_SAME(CUpti_ActivityMemcpy5, CUpti_ActivityMemcpy6, graphNodeId);
-RANGESCOPE_SAME(CUpti_ActivityMemcpyPtoP3, CUpti_ActivityMemcpyPtoP4, correlationId);
-RANGESCOPE_SAME(CUpti_ActivityMemcpyPtoP3, CUpti_ActivityMemcpyPtoP4, graphNodeId);
-RANGESCOPE_SAME(CUpti_ActivityMemset3, CUpti_ActivityMemset4, graphNodeId);
-RANGESCOPE_SAME(CUpti_ActivityGraphTrace, CUpti_ActivityGraphTrace2, streamId);
-RANGESCOPE_SAME(CUpti_ActivityDevice4, CUpti_ActivityDevice5, name);
-RANGESCOPE_SAME(CUpti_ActivityDevice4, CUpti_ActivityDevice5, migUuid);
-RANGESCOPE_SAME(CUpti_ActivityContext, CUpti_ActivityContext3, nullStreamId);
-#undef RANGESCOPE_SAME
-
-template <typename Struct>
-const Struct& as(const CUpti_Activity& record) {
-  return reinterpret_cast<const Struct&>(record);
-}
-
-template <typename Struct>
-CopyRecord copy_of(const CUpti_Activity& record) {
-  const auto& from = as<Struct>(record);
-  return {from.start,    from.end,         from.bytes,    from.correlationId, from.deviceId, from.contextId,
-          from.streamId, from.graphNodeId, from.copyKind, from.srcKind,       from.dstKind};
-}
-
-constexpr std::uint32_t kContextWithGreen = 23;  // 12.5 is the first release seen to write the green context's fields
-
-}  // namespace
-
-KernelRecord read_kernel(const CUpti_Activity& record, Family) {
-  const auto& from = as<CUpti_ActivityKernel9>(record);
-  KernelRecord to{};
-  to.start = from.start;
-  to.end = from.end;
-  to.correlation = from.correlationId;
-  to.device = from.deviceId;
-  to.context = from.contextId;
-  to.stream = from.streamId;
-  to.graph_node = from.graphNodeId;
-  to.name = from.name != nullptr ? from.name : "";
-  const std::int32_t grid[3] = {from.gridX, from.gridY, from.gridZ};
-  const std::int32_t block[3] = {from.blockX, from.blockY, from.blockZ};
-  const std::uint32_t cluster[3] = {from.clusterX, from.clusterY, from.clusterZ};
-  for (int i = 0; i < 3; ++i) {
-    to.grid[i] = static_cast<std::uint32_t>(grid[i]);
-    to.block[i] = static_cast<std::uint32_t>(block[i]);
-    to.cluster[i] = cluster[i];
-  }
-  to.registers_per_thread = from.registersPerThread;
-  to.static_shared_bytes = static_cast<std::uint32_t>(from.staticSharedMemory);
-  to.dynamic_shared_bytes = static_cast<std::uint32_t>(from.dynamicSharedMemory);
-  return to;
-}
-
-CopyRecord read_copy(const CUpti_Activity& record, Family) {
-  return copy_of<CUpti_ActivityMemcpy5>(record);
-}
-
-CopyRecord read_peer_copy(const CUpti_Activity& record, Family) {
-  return copy_of<CUpti_ActivityMemcpyPtoP4>(record);
-}
-
-CopyRecord read_memset(const CUpti_Activity& record, Family) {
-  const auto& from = as<CUpti_ActivityMemset4>(record);
-  return {from.start,
-          from.end,
-          from.bytes,
-          from.correlationId,
-          from.deviceId,
-          from.contextId,
-          from.streamId,
-          from.graphNodeId,
-          static_cast<std::uint8_t>(from.memoryKind),
-          0,
-          0};
-}
-
-GraphRecord read_graph(const CUpti_Activity& record, Family) {
-  const auto& from = as<CUpti_ActivityGraphTrace>(record);
-  return {from.start, from.end, from.correlationId, from.deviceId, from.contextId, from.streamId, from.graphId};
-}
-
-ApiRecord read_api(const CUpti_Activity& record, Family) {
-  const auto& from = as<CUpti_ActivityAPI>(record);
-  return {from.start, from.end, from.correlationId, from.threadId, from.cbid};
-}
-
-DeviceRecord read_device(const CUpti_Activity& record, Family) {
-  const auto& from = as<CUpti_ActivityDevice4>(record);
-  DeviceRecord to{};
-  to.id = from.id;
-  to.name = from.name != nullptr ? from.name : "";
-  to.mig = from.isMigEnabled != 0;
-  std::memcpy(to.uuid, to.mig ? &from.migUuid : &from.uuid, sizeof to.uuid);
-  to.memory_bytes = from.globalMemorySize;
-  to.l2_bytes = from.l2CacheSize;
-  to.memory_bytes_per_s = from.globalMemoryBandwidth * 1000;  // kB/s
-  to.sm_clock_hz = std::uint64_t{from.coreClockRate} * 1000;  // kHz
-  to.compute_major = from.computeCapabilityMajor;
-  to.compute_minor = from.computeCapabilityMinor;
-  to.sm_count = from.numMultiprocessors;
-  return to;
-}
-
-ContextRecord read_context(const CUpti_Activity& record, std::uint32_t version) {
-  const auto& from = as<CUpti_ActivityContext2>(record);
-  ContextRecord to{from.contextId, from.deviceId, from.nullStreamId, 0, false, 0};
-  if (version >= kContextWithGreen) {
-    to.parent = from.parentContextId;
-    to.green = from.isGreenContext != 0;
-    to.sm_count = to.green ? from.numMultiprocessors : 0;
-  }
-  return to;
 }
 
 }  // namespace rangescope::inject::cupti

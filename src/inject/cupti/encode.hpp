@@ -27,41 +27,28 @@ class FixedTable {
   };
 
  public:
-  FixedTable() = default;
-  FixedTable(const FixedTable&) = delete;
-  FixedTable& operator=(const FixedTable&) = delete;
+  FixedTable& operator=(FixedTable&&) = delete;
   ~FixedTable() { std::free(slots_); }
 
   [[nodiscard]] std::uint32_t find(const Key& key) const {
-    if (slots_ == nullptr) {
-      return 0;
-    }
-    for (std::uint32_t at = place(key);; at = (at + 1) & (Capacity - 1)) {
-      if (slots_[at].id == 0) {
-        return 0;
-      }
-      if (std::memcmp(&slots_[at].key, &key, sizeof key) == 0) {
-        return slots_[at].id;
-      }
-    }
+    if (slots_ == nullptr) return 0;
+    std::uint32_t at = place(key);
+    while (slots_[at].id != 0 && std::memcmp(&slots_[at].key, &key, sizeof key) != 0) at = (at + 1) & (Capacity - 1);
+    return slots_[at].id;
   }
 
   /// `key` must be absent, `id` not 0.
   void add(const Key& key, std::uint32_t id) {
     if (slots_ == nullptr) {
       slots_ = static_cast<Slot*>(std::calloc(Capacity, sizeof(Slot)));
-      if (slots_ == nullptr) {
-        return;
-      }
+      if (slots_ == nullptr) return;
     }
     if (used_ >= Capacity / 4 * 3) {
       std::memset(static_cast<void*>(slots_), 0, Capacity * sizeof(Slot));
       used_ = 0;
     }
     std::uint32_t at = place(key);
-    while (slots_[at].id != 0) {
-      at = (at + 1) & (Capacity - 1);
-    }
+    while (slots_[at].id != 0) at = (at + 1) & (Capacity - 1);
     slots_[at] = {key, id};
     ++used_;
   }
@@ -87,10 +74,10 @@ class FixedTable {
 /// text is compared all the same, since a module that is unloaded may leave its place to another.
 class NameTable {
  public:
-  NameTable() = default;
-  NameTable(const NameTable&) = delete;
-  NameTable& operator=(const NameTable&) = delete;
-  ~NameTable() { clear(); }
+  NameTable& operator=(NameTable&&) = delete;
+  ~NameTable() {
+    for (Slot& slot : slots_) std::free(slot.text);
+  }
 
   [[nodiscard]] std::uint32_t find(const char* name) const {
     const Slot& slot = slots_[place(name)];
@@ -101,9 +88,7 @@ class NameTable {
   void add(const char* name, std::uint32_t id) {
     Slot& slot = slots_[place(name)];
     char* text = strdup(name);
-    if (text == nullptr) {
-      return;
-    }
+    if (text == nullptr) return;
     std::free(slot.text);
     slot = {name, text, id};
   }
@@ -119,12 +104,6 @@ class NameTable {
   static std::uint32_t place(const char* name) {
     return static_cast<std::uint32_t>((reinterpret_cast<std::uintptr_t>(name) * 0x9e3779b97f4a7c15ull) >> 50) &
            (kSlots - 1);
-  }
-  void clear() {
-    for (Slot& slot : slots_) {
-      std::free(slot.text);
-      slot = {};
-    }
   }
 
   Slot slots_[kSlots] = {};
@@ -145,85 +124,21 @@ struct ModuleKey {
 using ModuleTable = FixedTable<ModuleKey, 65536>;
 using StreamTable = FixedTable<StreamKey, 16384>;
 
-// Activity records of any supported CUPTI as plain values. CUPTI's structs have version suffixes and grew over time;
-// this is the only place that knows which release wrote what.
-//
-// From CUDA 12.0 to 13.0 every struct that is read here grew at its end or in its padding, never in the middle
-// (asserted in records.cpp against the headers); so a field is read where it has always been, and newer ones only where
-// the library is new enough to write them. A release that moves a field needs a new Family, and a table here.
-
-struct KernelRecord {
-  std::uint64_t start, end;
-  std::uint32_t correlation;
-  std::uint32_t device, context, stream;
-  std::uint64_t graph_node;
-  const char* name;  ///< mangled, the library's own
-  std::uint32_t grid[3], block[3], cluster[3];
-  std::uint32_t registers_per_thread, static_shared_bytes, dynamic_shared_bytes;
-};
-
-/// A copy (also between peers) or, with `kind` the memory kind, a memset.
-struct CopyRecord {
-  std::uint64_t start, end, bytes;
-  std::uint32_t correlation;
-  std::uint32_t device, context, stream;
-  std::uint64_t graph_node;
-  std::uint8_t kind, source, destination;
-};
-
-struct GraphRecord {
-  std::uint64_t start, end;
-  std::uint32_t correlation;
-  std::uint32_t device, context, stream;
-  std::uint32_t graph;
-};
-
-struct ApiRecord {
-  std::uint64_t start, end;
-  std::uint32_t correlation;
-  std::uint32_t thread;
-  std::uint32_t cbid;
-};
-
-struct DeviceRecord {
-  std::uint32_t id;
-  const char* name;
-  std::uint8_t uuid[16];
-  bool mig;
-  std::uint64_t memory_bytes, l2_bytes, memory_bytes_per_s, sm_clock_hz;
-  std::uint32_t compute_major, compute_minor, sm_count;
-};
-
-struct ContextRecord {
-  std::uint32_t id, device, null_stream, parent;
-  bool green;
-  std::uint32_t sm_count;
-};
-
-[[nodiscard]] KernelRecord read_kernel(const CUpti_Activity& record, Family family);
-[[nodiscard]] CopyRecord read_copy(const CUpti_Activity& record, Family family);       ///< MEMCPY
-[[nodiscard]] CopyRecord read_peer_copy(const CUpti_Activity& record, Family family);  ///< MEMCPY2
-[[nodiscard]] CopyRecord read_memset(const CUpti_Activity& record, Family family);
-[[nodiscard]] GraphRecord read_graph(const CUpti_Activity& record, Family family);
-[[nodiscard]] ApiRecord read_api(const CUpti_Activity& record, Family family);
-[[nodiscard]] DeviceRecord read_device(const CUpti_Activity& record, Family family);
-/// `version`: 12.x grew the context record within the family.
-[[nodiscard]] ContextRecord read_context(const CUpti_Activity& record, std::uint32_t version);
-
+/// CUPTI's structs have version suffixes and grew over time; only the encoder knows which release wrote what. From CUDA
+/// 12.0 to 13.0 every struct that is read grew at its end or in its padding, never in the middle (asserted in
+/// encode.cpp against the headers): a field is read where it has always been, and newer ones only where the library
+/// writes them.
 class Encoder {
  public:
   explicit Encoder(GpuStream& stream) : stream_(stream) {}
 
-  void kernel(const KernelRecord& record);
-  void copy(const CopyRecord& record, wire::gpu::Type type);
-  void graph(const GraphRecord& record);
+  /// Any record that CUPTI delivers; kinds that are not asked for are passed over.
+  void activity(const Api& api, const CUpti_Activity& record);
   /// `end` 0: not known. `api_name` is asked for only the first time that a `cbid` is seen.
   void launch(const Api& api, std::uint32_t cbid, std::uint32_t correlation, std::uint32_t tid, std::uint64_t start,
               std::uint64_t end, std::uint32_t module = 0, std::uint32_t same = 0);
   /// The number of a module in a chain; the same for the same names.
   std::uint32_t module(std::uint32_t around, const char* name, const char* type, bool function);
-  void device(const DeviceRecord& record);
-  void context(const ContextRecord& record);
   void node(std::uint32_t tid, std::uint8_t type, std::uint64_t at, std::uint64_t node, std::uint64_t original);
   void loss(wire::gpu::LossKind kind, std::uint64_t count, const char* detail);
   void info(const char* key, const char* value);
@@ -236,7 +151,14 @@ class Encoder {
 
  private:
   std::uint32_t name_id(const char* name);
+  void put_text(wire::gpu::Type type, std::uint32_t id, const char* text, std::size_t bytes);
   std::uint32_t stream_id(std::uint32_t device, std::uint32_t context, std::uint32_t stream);
+  void kernel(const CUpti_ActivityKernel9& record);
+  template <typename Struct>
+  void copy(const Struct& record, wire::gpu::Type type, std::uint8_t kind, std::uint8_t from = 0, std::uint8_t to = 0);
+  void graph(const CUpti_ActivityGraphTrace& record);
+  void device(const CUpti_ActivityDevice4& record);
+  void context(const CUpti_ActivityContext2& record, std::uint32_t version);
 
   static constexpr std::uint32_t kCbids = 2048;
 

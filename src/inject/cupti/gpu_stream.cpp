@@ -23,12 +23,8 @@ std::size_t write_all(int file, const void* data, std::size_t bytes) {
   std::size_t done = 0;
   while (done < bytes) {
     const ssize_t taken = ::write(file, static_cast<const char*>(data) + done, bytes - done);
-    if (taken < 0 && errno == EINTR) {
-      continue;
-    }
-    if (taken <= 0) {
-      break;
-    }
+    if (taken < 0 && errno == EINTR) continue;
+    if (taken <= 0) break;
     done += static_cast<std::size_t>(taken);
   }
   return done;
@@ -37,13 +33,9 @@ std::size_t write_all(int file, const void* data, std::size_t bytes) {
 }  // namespace
 
 bool GpuStream::open(const char* path, const wire::gpu::FileHeader& header, std::uint64_t limit) {
-  if (!allowed(sizeof header)) {
-    return false;
-  }
+  if (!allowed(sizeof header)) return false;
   const int file = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (file < 0) {
-    return false;
-  }
+  if (file < 0) return false;
   const bool whole = write_all(file, &header, sizeof header) == sizeof header;
   ::close(file);
   if (!whole || std::strlen(path) >= sizeof path_) {
@@ -58,12 +50,8 @@ bool GpuStream::open(const char* path, const wire::gpu::FileHeader& header, std:
 }
 
 unsigned char* GpuStream::room(const wire::gpu::RecordHeader& head, std::size_t bytes) {
-  if (!is_open() || bytes > kCapacity) {
-    return nullptr;
-  }
-  if (used_ + bytes > kCapacity) {
-    flush();
-  }
+  if (!is_open() || bytes > kCapacity) return nullptr;
+  if (used_ + bytes > kCapacity) flush();
   if (limit_ != 0 && written_ + used_ + bytes > limit_ && head.type != wire::gpu::Type::kLoss &&
       head.type != wire::gpu::Type::kInfo) {
     ++beyond_limit_;
@@ -75,9 +63,8 @@ unsigned char* GpuStream::room(const wire::gpu::RecordHeader& head, std::size_t 
 }
 
 void GpuStream::put(const void* record, std::size_t bytes) {
-  if (unsigned char* at = room(*static_cast<const wire::gpu::RecordHeader*>(record), bytes); at != nullptr) {
+  if (unsigned char* at = room(*static_cast<const wire::gpu::RecordHeader*>(record), bytes); at != nullptr)
     std::memcpy(at, record, bytes);
-  }
 }
 
 void GpuStream::put_with(wire::gpu::RecordHeader& head, std::size_t bytes, const void* extra, std::size_t extra_bytes) {
@@ -91,9 +78,7 @@ void GpuStream::put_with(wire::gpu::RecordHeader& head, std::size_t bytes, const
 }
 
 void GpuStream::flush() {
-  if (!is_open() || used_ == 0) {
-    return;
-  }
+  if (!is_open() || used_ == 0) return;
   const Quiet quiet;
   const std::size_t bytes = sizeof(wire::gpu::BlockHeader) + used_;
   const wire::gpu::BlockHeader header{wire::gpu::kBlockMagic, static_cast<std::uint32_t>(used_),
@@ -108,11 +93,10 @@ void GpuStream::flush() {
     }
     ::close(file);
   }
-  if (whole) {
+  if (whole)
     written_ += bytes;
-  } else {
+  else
     failed_bytes_ += bytes;
-  }
   used_ = 0;
 }
 

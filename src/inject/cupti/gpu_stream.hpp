@@ -18,9 +18,7 @@ class GpuStream {
   /// The most bytes that may follow a record in put_with: longer names are cut by their writer.
   static constexpr std::size_t kMostExtra = 60 * 1024;
 
-  GpuStream() = default;
-  GpuStream(const GpuStream&) = delete;
-  GpuStream& operator=(const GpuStream&) = delete;
+  GpuStream& operator=(GpuStream&&) = delete;
 
   /// Creates `path`, which must not exist. At most `limit` bytes are written to it (0: no limit). False when the file
   /// cannot be made.

@@ -60,9 +60,7 @@ struct HostApi {
 
 class Host {
  public:
-  Host() = default;
-  Host(const Host&) = delete;
-  Host& operator=(const Host&) = delete;
+  Host& operator=(Host&&) = delete;
   ~Host() { close(); }
 
   /// `availability` is the counter availability image of a context, used until add(), or null.

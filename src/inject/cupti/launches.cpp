@@ -8,9 +8,7 @@ namespace rangescope::inject::cupti {
 
 void LaunchLog::hand_over(Chunk& chunk) {
   const std::uint32_t written = chunk.written.load(std::memory_order_acquire);
-  for (; chunk.handed < written; ++chunk.handed) {
-    sink_(context_, chunk.launches[chunk.handed]);
-  }
+  for (; chunk.handed < written; ++chunk.handed) sink_(context_, chunk.launches[chunk.handed]);
 }
 
 void LaunchLog::note(const NotedLaunch& launch) {
@@ -38,9 +36,7 @@ void LaunchLog::drain() {
 
 std::uint8_t* BufferPool::take() {
   const std::lock_guard<std::mutex> guard(lock_);
-  if (free_count_ > 0) {
-    return free_[--free_count_];
-  }
+  if (free_count_ > 0) return free_[--free_count_];
   if (made_ == kMost) return nullptr;
   // Populated at once: the first touch of a page would otherwise cost the launching thread a fault.
   void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -50,14 +46,10 @@ std::uint8_t* BufferPool::take() {
 }
 
 void BufferPool::give_back(std::uint8_t* buffer) {
-  if (buffer == nullptr) {
-    return;
-  }
+  if (buffer == nullptr) return;
   std::memset(buffer, 0, kBytes);
   const std::lock_guard<std::mutex> guard(lock_);
-  if (free_count_ < kMost) {
-    free_[free_count_++] = buffer;
-  }
+  if (free_count_ < kMost) free_[free_count_++] = buffer;
 }
 
 }  // namespace rangescope::inject::cupti

@@ -1,6 +1,5 @@
 // What happens on the program's threads: which ranges are targets, and what their begin and end do.
 #include <cstdio>
-#include <cstdlib>
 
 #include "inject/cupti/collector.hpp"
 #include "inject/nvtx/arena.hpp"
@@ -252,8 +251,7 @@ class Visit {
   ~Visit() {
     if (collector != nullptr) tl_mine->inside = false;
   }
-  Visit(const Visit&) = delete;
-  Visit& operator=(const Visit&) = delete;
+  Visit& operator=(Visit&&) = delete;
 
   Collector* collector = nullptr;
 };

@@ -164,8 +164,7 @@ void finish_overhead() {
       text, sizeof text, "%lld %lld %lld %llu %llu", static_cast<long long>(budget.share * 1e6),
       static_cast<long long>(monotonic_ns() - budget.begun_ns), static_cast<long long>(budget.switching_ns.load()),
       static_cast<unsigned long long>(budget.records.load()), static_cast<unsigned long long>(budget.windows.load()));
-  with_stream([](Encoder& encoder, GpuStream&, void* user) { encoder.info("overhead", static_cast<char*>(user)); },
-              text);
+  with_stream([&](Encoder& encoder, GpuStream&) { encoder.info("overhead", text); });
 }
 
 }  // namespace rangescope::inject::cupti

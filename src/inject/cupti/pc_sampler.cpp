@@ -120,13 +120,8 @@ std::uint32_t text_of(PcDefined& defined, Encoder& encoder, const char* text) {
 
 // Readers take what occurrences took longer meanwhile out of their times, as where the timeline is paused.
 void note_slow(bool ends) {
-  wire::counters::Activity record{};
-  record.head.type = static_cast<wire::gpu::Type>(wire::counters::Type::kActivity);
-  record.head.small = ends ? 1 : 0;
-  record.at_ns = now_ns();
-  with_stream(
-      [](Encoder&, GpuStream& stream, void* user) { stream.put(*static_cast<wire::counters::Activity*>(user)); },
-      &record);
+  const wire::counters::Activity record{wire::gpu::head(wire::counters::Type::kActivity, 0, ends ? 1 : 0), now_ns()};
+  with_stream([&](Encoder&, GpuStream& stream) { stream.put(record); });
 }
 
 template <class Params>
@@ -201,20 +196,11 @@ bool PcSampler::find_reasons() {
     reasons_[reason_count_++] = ids[i];
     if (ids[i] >= std::size(defined_->reasons) || defined_->reasons[ids[i]]) continue;
     defined_->reasons[ids[i]] = true;
-    struct Named {
-      std::uint32_t id;
-      const char* name;
-    } named{ids[i], names[i] + sizeof kReason - 1};
-    with_stream(
-        [](Encoder&, GpuStream& stream, void* user) {
-          const auto& one = *static_cast<const Named*>(user);
-          wire::gpu::Name record{};
-          record.head.type = static_cast<wire::gpu::Type>(wired::Type::kReason);
-          record.head.id = one.id;
-          record.bytes = static_cast<std::uint32_t>(std::strlen(one.name));
-          stream.put_with(record, one.name, record.bytes);
-        },
-        &named);
+    const char* name = names[i] + sizeof kReason - 1;
+    const auto length = static_cast<std::uint32_t>(std::strlen(name));
+    with_stream([&](Encoder&, GpuStream& stream) {
+      stream.put_with(wire::gpu::Name{wire::gpu::head(wired::Type::kReason, ids[i]), length, 0}, name, length);
+    });
   }
   if (reason_count_ == 0) std::snprintf(error_, sizeof error_, "CUPTI names no stall reason that is known here");
   return reason_count_ > 0;
@@ -292,45 +278,33 @@ void PcSampler::write(const CUpti_PCSamplingPCData& pc) {
   const PcDefined::Place key{{static_cast<std::uint32_t>(pc.cubinCrc), static_cast<std::uint32_t>(pc.cubinCrc >> 32)},
                              pc.functionIndex,
                              static_cast<std::uint32_t>(pc.pcOffset)};
-  struct Job {
-    const CUpti_PCSamplingPCData& pc;
-    PcDefined& defined;
-    std::uint32_t place;
-    bool fresh;
-    Line line;
-  } job{pc, *defined_, defined_->places.find(key), false, {}};
-  if (job.place == 0) {
-    job.fresh = true;
-    defined_->places.add(key, job.place = ++defined_->place_count);
-    find_line(*api_, pc, job.line);  // without the stream's lock
+  wired::Samples samples{};
+  samples.head = wire::gpu::head(wired::Type::kSamples, pc.correlationId);
+  samples.place = defined_->places.find(key);
+  samples.count = static_cast<std::uint32_t>(pc.stallReasonCount);
+  const bool fresh = samples.place == 0;
+  Line line;
+  if (fresh) {
+    defined_->places.add(key, samples.place = ++defined_->place_count);
+    find_line(*api_, pc, line);  // without the stream's lock
   }
-  with_stream(
-      [](Encoder& encoder, GpuStream& stream, void* user) {
-        const Job& j = *static_cast<const Job*>(user);
-        if (j.fresh) {
-          wired::Place place{};
-          place.head.type = static_cast<wire::gpu::Type>(wired::Type::kPlace);
-          place.head.id = j.place;
-          place.offset = j.pc.pcOffset;
-          place.function = text_of(j.defined, encoder, j.pc.functionName);
-          if (j.line.number > 0) place.file = text_of(j.defined, encoder, j.line.file);
-          place.line = j.line.number;
-          stream.put(place);
-        }
-        wired::Samples samples{};
-        samples.head.type = static_cast<wire::gpu::Type>(wired::Type::kSamples);
-        samples.head.id = j.pc.correlationId;
-        samples.place = j.place;
-        samples.count = static_cast<std::uint32_t>(j.pc.stallReasonCount);
-        stream.put_with(samples, j.pc.stallReason, j.pc.stallReasonCount * sizeof *j.pc.stallReason);
-      },
-      &job);
+  with_stream([&](Encoder& encoder, GpuStream& stream) {
+    if (fresh) {
+      wired::Place place{};
+      place.head = wire::gpu::head(wired::Type::kPlace, samples.place);
+      place.offset = pc.pcOffset;
+      place.function = text_of(*defined_, encoder, pc.functionName);
+      if (line.number > 0) place.file = text_of(*defined_, encoder, line.file);
+      place.line = line.number;
+      stream.put(place);
+    }
+    stream.put_with(samples, pc.stallReason, pc.stallReasonCount * sizeof *pc.stallReason);
+  });
 }
 
 bool PcSampler::fetch(std::uint32_t target) {
   wired::Window window{};
-  window.head.type = static_cast<wire::gpu::Type>(wired::Type::kWindow);
-  window.head.id = target;
+  window.head = wire::gpu::head(wired::Type::kWindow, target);
   bool good = true;
   do {
     ours_.totalNumPcs = ours_.remainingNumPcs = 0;
@@ -352,12 +326,10 @@ bool PcSampler::fetch(std::uint32_t target) {
     }
   } while (ours_.totalNumPcs > 0);
   if (good)
-    with_stream(
-        [](Encoder&, GpuStream& stream, void* user) {
-          stream.put(*static_cast<const wired::Window*>(user));
-          stream.flush();
-        },
-        &window);
+    with_stream([&](Encoder&, GpuStream& stream) {
+      stream.put(window);
+      stream.flush();
+    });
   return good;
 }
 

@@ -161,9 +161,8 @@ void save_progress(Collector& c) {
   // Ranges that came before the profiler was ready, and not again.
   for (std::uint32_t i = 0; i < c.target_count; ++i) {
     bool known = false;
-    for (std::size_t k = 0; k < c.context_count; ++k) {
+    for (std::size_t k = 0; k < c.context_count; ++k)
       known = known || (c.contexts[k].mux != nullptr && c.contexts[k].mux->tally(i).occurrences > 0);
-    }
     for (std::uint32_t k = 0; k < c.saved->count; ++k)
       known = known || c.saved->items[k].target.path == c.targets[i].path;
     if (!known) ++lacking;

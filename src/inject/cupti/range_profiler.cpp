@@ -31,8 +31,7 @@ class RangeProfiler::Timed {
     ++spent_.calls;
     spent_.ns += now() - begin_;
   }
-  Timed(const Timed&) = delete;
-  Timed& operator=(const Timed&) = delete;
+  Timed& operator=(Timed&&) = delete;
 
  private:
   static std::int64_t now() {

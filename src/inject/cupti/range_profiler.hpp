@@ -61,9 +61,7 @@ struct Image {
 
 class RangeProfiler {
  public:
-  RangeProfiler() = default;
-  RangeProfiler(const RangeProfiler&) = delete;
-  RangeProfiler& operator=(const RangeProfiler&) = delete;
+  RangeProfiler& operator=(RangeProfiler&&) = delete;
 
   /// Makes the profiler for the context that is current, with the metrics of the plan that can be counted here; `tell`
   /// hears of the others. On failure false and one sentence with what to do (permission, another holder of the

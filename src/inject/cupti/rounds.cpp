@@ -16,69 +16,44 @@ namespace rangescope::inject::cupti {
 namespace wired = wire::counters;
 
 void tell_loss(const char* detail) {
-  with_stream(
-      [](Encoder& encoder, GpuStream& stream, void* user) {
-        encoder.loss(wire::gpu::LossKind::kPartial, 1, static_cast<const char*>(user));
-        stream.flush();
-      },
-      const_cast<char*>(detail));
+  with_stream([&](Encoder& encoder, GpuStream& stream) {
+    encoder.loss(wire::gpu::LossKind::kPartial, 1, detail);
+    stream.flush();
+  });
 }
 
 void write_target(std::uint32_t index, const RangePath& path, bool start_end) {
-  struct Names {
-    const RangePath* path;
-    std::uint32_t index;
-    bool start_end;
-  } names{&path, index, start_end};
-  with_stream(
-      [](Encoder& encoder, GpuStream& stream, void* user) {
-        const Names& n = *static_cast<Names*>(user);
-        std::uint32_t ids[RangePath::kDeepest];
-        char text[4096];
-        for (std::size_t i = 0; i < n.path->depth; ++i)
-          ids[i] = encoder.text_id(text, shown_name(*n.path, i, text, sizeof text));
-        wired::Target record{};
-        record.head.type = static_cast<wire::gpu::Type>(wired::Type::kTarget);
-        record.head.small = n.start_end ? 1 : 0;
-        record.head.id = n.index;
-        record.domain = encoder.text_id(n.path->domain.text, n.path->domain.bytes);
-        record.names = static_cast<std::uint32_t>(n.path->depth);
-        stream.put_with(record, ids, n.path->depth * sizeof ids[0]);
-      },
-      &names);
+  with_stream([&](Encoder& encoder, GpuStream& stream) {
+    std::uint32_t ids[RangePath::kDeepest];
+    char text[4096];
+    for (std::size_t i = 0; i < path.depth; ++i) ids[i] = encoder.text_id(text, shown_name(path, i, text, sizeof text));
+    wired::Target record{};
+    record.head = wire::gpu::head(wired::Type::kTarget, index, start_end ? 1 : 0);
+    record.domain = encoder.text_id(path.domain.text, path.domain.bytes);
+    record.names = static_cast<std::uint32_t>(path.depth);
+    stream.put_with(record, ids, path.depth * sizeof ids[0]);
+  });
 }
 
 namespace {
 
 void write_round(Collector& c, const Context& context, std::uint32_t target, std::uint32_t kernel,
                  const RecordedKernel* what, const double* values) {
-  struct Job {
-    wired::Round record;
-    const char* name;
-    const double* values;
-    std::size_t bytes;
-  } job{};
-  job.record.head.type = static_cast<wire::gpu::Type>(wired::Type::kRound);
-  job.record.head.id = target;
-  job.record.device = static_cast<std::uint32_t>(context.device);
-  job.record.kernel = kernel;
-  job.record.passes = static_cast<std::uint32_t>(context.profiler.passes());
-  job.record.first = context.first[target];
-  job.record.count = static_cast<std::uint32_t>(c.plan.metric_count);
+  wired::Round record{};
+  record.head = wire::gpu::head(wired::Type::kRound, target);
+  record.device = static_cast<std::uint32_t>(context.device);
+  record.kernel = kernel;
+  record.passes = static_cast<std::uint32_t>(context.profiler.passes());
+  record.first = context.first[target];
+  record.count = static_cast<std::uint32_t>(c.plan.metric_count);
   if (what != nullptr) {
-    job.name = what->name;
-    std::memcpy(job.record.grid, what->grid, sizeof job.record.grid);
-    std::memcpy(job.record.block, what->block, sizeof job.record.block);
+    std::memcpy(record.grid, what->grid, sizeof record.grid);
+    std::memcpy(record.block, what->block, sizeof record.block);
   }
-  job.values = values;
-  job.bytes = c.plan.metric_count * sizeof(double);
-  with_stream(
-      [](Encoder& encoder, GpuStream& stream, void* user) {
-        Job& j = *static_cast<Job*>(user);
-        if (j.name != nullptr) j.record.name = encoder.text_id(j.name, std::strlen(j.name));
-        stream.put_with(j.record, j.values, j.bytes);
-      },
-      &job);
+  with_stream([&](Encoder& encoder, GpuStream& stream) {
+    if (what != nullptr && what->name != nullptr) record.name = encoder.text_id(what->name, std::strlen(what->name));
+    stream.put_with(record, values, c.plan.metric_count * sizeof(double));
+  });
 }
 
 bool chosen(const counters::Plan& plan, const char* mangled) {
@@ -126,7 +101,7 @@ void evaluate(Collector& c, Context& context, const Image* images, std::uint32_t
     write_round(c, context, target, kernels ? static_cast<std::uint32_t>(i) : wired::kWholeRange,
                 named ? &recorded[i] : nullptr, values);
   }
-  with_stream([](Encoder&, GpuStream& stream, void*) { stream.flush(); }, nullptr);
+  with_stream([](Encoder&, GpuStream& stream) { stream.flush(); });
 }
 
 void write_tallies(Collector& c) {
@@ -138,9 +113,10 @@ void write_tallies(Collector& c) {
       const Before before = std::exchange(context.before[i], {});
       if (tally.occurrences + before.early == 0) continue;
       wired::Tally record{};
-      record.head.type = static_cast<wire::gpu::Type>(wired::Type::kTally);
-      record.head.id = i;
-      record.head.small = context.kernels && c.targets[i].has_graphs ? 1 : tally.gave_up ? 2 : 0;
+      record.head = wire::gpu::head(wired::Type::kTally, i,
+                                    context.kernels && c.targets[i].has_graphs ? 1
+                                    : tally.gave_up                            ? 2
+                                                                               : 0);
       record.occurrences = tally.occurrences + before.early;
       record.skipped_first = tally.skipped_first;
       record.skipped_arming = tally.skipped_arming + before.early;
@@ -154,30 +130,25 @@ void write_tallies(Collector& c) {
       record.passed_over = tally.passed_over;
       record.waits = before.waits;
       record.waited_ms = static_cast<std::uint32_t>(before.waited_ns / 1000000);
-      with_stream([](Encoder&, GpuStream& stream, void* user) { stream.put(*static_cast<wired::Tally*>(user)); },
-                  &record);
+      with_stream([&](Encoder&, GpuStream& stream) { stream.put(record); });
     }
   }
 }
 
 void write_metrics(const Collector& c) {
-  with_stream(
-      [](Encoder& encoder, GpuStream& stream, void* user) {
-        const auto& plan = *static_cast<const counters::Plan*>(user);
-        for (std::size_t i = 0; i < plan.metric_count; ++i) {
-          wired::Metric record{};
-          record.head.type = static_cast<wire::gpu::Type>(wired::Type::kMetric);
-          record.head.id = static_cast<std::uint32_t>(i);
-          record.bytes = static_cast<std::uint32_t>(std::strlen(plan.metrics[i]));
-          stream.put_with(record, plan.metrics[i], record.bytes);
-        }
-        encoder.info("counters", plan.pc                              ? "pc"
-                                 : plan.per == counters::Per::kRange  ? "range"
-                                 : plan.per == counters::Per::kKernel ? "kernel"
-                                                                      : "both");
-        stream.flush();
-      },
-      const_cast<counters::Plan*>(&c.plan));
+  with_stream([&plan = c.plan](Encoder& encoder, GpuStream& stream) {
+    for (std::size_t i = 0; i < plan.metric_count; ++i) {
+      wired::Metric record{};
+      record.head = wire::gpu::head(wired::Type::kMetric, static_cast<std::uint32_t>(i));
+      record.bytes = static_cast<std::uint32_t>(std::strlen(plan.metrics[i]));
+      stream.put_with(record, plan.metrics[i], record.bytes);
+    }
+    encoder.info("counters", plan.pc                              ? "pc"
+                             : plan.per == counters::Per::kRange  ? "range"
+                             : plan.per == counters::Per::kKernel ? "kernel"
+                                                                  : "both");
+    stream.flush();
+  });
 }
 
 void write_cost(const Collector& c) {
@@ -185,9 +156,7 @@ void write_cost(const Collector& c) {
     if (c.contexts[i].mux == nullptr || c.plan.pc) continue;
     char text[256];
     c.contexts[i].profiler.describe_cost(text, sizeof text);
-    with_stream(
-        [](Encoder& encoder, GpuStream&, void* user) { encoder.info("counters_cost", static_cast<char*>(user)); },
-        text);
+    with_stream([&](Encoder& encoder, GpuStream&) { encoder.info("counters_cost", text); });
   }
 }
 

@@ -110,26 +110,6 @@ void tell_dropped(Tracer& t) {
   }
 }
 
-void encode(Tracer& t, const CUpti_Activity& record) {
-  const Family family = t.api.family;
-  switch (record.kind) {
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-    case CUPTI_ACTIVITY_KIND_KERNEL: t.encoder.kernel(read_kernel(record, family)); break;
-    case CUPTI_ACTIVITY_KIND_MEMCPY: t.encoder.copy(read_copy(record, family), gpu::Type::kCopy); break;
-    case CUPTI_ACTIVITY_KIND_MEMCPY2: t.encoder.copy(read_peer_copy(record, family), gpu::Type::kCopy); break;
-    case CUPTI_ACTIVITY_KIND_MEMSET: t.encoder.copy(read_memset(record, family), gpu::Type::kMemset); break;
-    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: t.encoder.graph(read_graph(record, family)); break;
-    case CUPTI_ACTIVITY_KIND_DEVICE: t.encoder.device(read_device(record, family)); break;
-    case CUPTI_ACTIVITY_KIND_CONTEXT: t.encoder.context(read_context(record, t.api.version)); break;
-    case CUPTI_ACTIVITY_KIND_DRIVER: {
-      const ApiRecord call = read_api(record, family);
-      t.encoder.launch(t.api, call.cbid, call.correlation, call.thread, call.start, call.end);
-      break;
-    }
-    default: break;
-  }
-}
-
 void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
   *buffer = ours(tracer()) ? tracer().buffers.take() : nullptr;
   *bytes = *buffer != nullptr ? BufferPool::kBytes : 0;
@@ -138,22 +118,18 @@ void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* bytes, std::s
 
 void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
   Tracer& t = tracer();
-  if (!ours(t)) {
-    return;
-  }
+  if (!ours(t)) return;
   {
     const std::lock_guard<std::mutex> guard(t.stream_lock);
     CUpti_Activity* record = nullptr;
     std::uint64_t records = 0;
     while (valid > 0 && t.api.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
-      encode(t, *record);
+      t.encoder.activity(t.api, *record);
       ++records;
     }
     overhead_records(records);
     std::size_t dropped = 0;
-    if (t.api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS) {
-      t.cupti_dropped += dropped;
-    }
+    if (t.api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS) t.cupti_dropped += dropped;
   }
   t.buffers.give_back(buffer);
   t.buffers_filled.fetch_add(1);
@@ -161,12 +137,8 @@ void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* buffer, s
 
 void note_node(Tracer& t, const CUpti_GraphData& data, bool clone) {
   std::uint64_t node = 0, original = 0;
-  if (t.api.cuptiGetGraphNodeId(data.node, &node) != CUPTI_SUCCESS) {
-    return;
-  }
-  if (clone && t.api.cuptiGetGraphNodeId(data.originalNode, &original) != CUPTI_SUCCESS) {
-    return;
-  }
+  if (t.api.cuptiGetGraphNodeId(data.node, &node) != CUPTI_SUCCESS) return;
+  if (clone && t.api.cuptiGetGraphNodeId(data.originalNode, &original) != CUPTI_SUCCESS) return;
   const std::uint64_t now = timestamp();
   const std::uint32_t tid = thread_id();
   const std::lock_guard<std::mutex> guard(t.stream_lock);
@@ -177,9 +149,7 @@ void note_node(Tracer& t, const CUpti_GraphData& data, bool clone) {
 void note_graph(Tracer& t, CUgraph graph) {
   static auto* const id_of = reinterpret_cast<CUptiResult (*)(CUgraph, std::uint32_t*)>(t.api.find("cuptiGetGraphId"));
   std::uint32_t id = 0;
-  if (graph == nullptr || id_of == nullptr || id_of(graph, &id) != CUPTI_SUCCESS) {
-    return;
-  }
+  if (graph == nullptr || id_of == nullptr || id_of(graph, &id) != CUPTI_SUCCESS) return;
   const std::uint64_t now = timestamp();
   const std::uint32_t tid = thread_id();
   const std::lock_guard<std::mutex> guard(t.stream_lock);
@@ -206,9 +176,8 @@ void on_resource(Tracer& t, CUpti_CallbackId id, const void* data) {
   const auto& resource = *static_cast<const CUpti_ResourceData*>(data);
   switch (id) {
     case CUPTI_CBID_RESOURCE_GRAPH_CREATED:
-      if (resource.resourceDescriptor != nullptr) {
+      if (resource.resourceDescriptor != nullptr)
         note_graph(t, static_cast<const CUpti_GraphData*>(resource.resourceDescriptor)->graph);
-      }
       break;
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED:
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED:
@@ -219,9 +188,8 @@ void on_resource(Tracer& t, CUpti_CallbackId id, const void* data) {
       break;
     case CUPTI_CBID_RESOURCE_CONTEXT_CREATED: counters_meet_context(resource.context); break;
     case CUPTI_CBID_RESOURCE_MODULE_LOADED:
-      if (resource.resourceDescriptor != nullptr) {
+      if (resource.resourceDescriptor != nullptr)
         keep_module(*static_cast<const CUpti_ModuleResourceData*>(resource.resourceDescriptor));
-      }
       break;
     case CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING:
       // cudaDeviceReset takes the context's unread records with it.
@@ -250,9 +218,7 @@ void on_profiler_call(Tracer& t, CUpti_CallbackId id, bool enters) {
 void on_driver_call(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& call) {
   if (t.follows && opens_window(id)) return on_profiler_call(t, id, call.callbackSite == CUPTI_API_ENTER);
   counters_saw_call(id, call);
-  if (!t.by_callback) {
-    return;
-  }
+  if (!t.by_callback) return;
   const bool asleep = t.follows && control::asleep();
   if (call.callbackSite == CUPTI_API_ENTER) {
     *call.correlationData = asleep ? 0 : timestamp();
@@ -271,9 +237,7 @@ void on_driver_call(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& ca
 
 void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
   Tracer& t = tracer();
-  if (!t.tracing.load(std::memory_order_relaxed) || !ours(t)) {
-    return;
-  }
+  if (!t.tracing.load(std::memory_order_relaxed) || !ours(t)) return;
   switch (domain) {
     case CUPTI_CB_DOMAIN_DRIVER_API: on_driver_call(t, id, *static_cast<const CUpti_CallbackData*>(data)); break;
     case CUPTI_CB_DOMAIN_RESOURCE: on_resource(t, id, data); break;
@@ -328,24 +292,18 @@ void find_modules(Tracer& t) {
 }
 
 void drain_launches(Tracer& t) {
-  if (t.by_callback) {
-    t.launches.drain();
-  }
+  if (t.by_callback) t.launches.drain();
 }
 
 // The narrowest of a few reads: a thread that is put aside between the reads says little about the clocks.
 void sample_clock(Tracer& t) {
-  if (t.own_clock) {
-    return;
-  }
+  if (t.own_clock) return;
   constexpr int kReads = 5;
   gpu::ClockSample best{};
   for (int i = 0; i < kReads; ++i) {
     std::uint64_t cupti = 0;
     const std::int64_t before = now_ns();
-    if (t.api.cuptiGetTimestamp(&cupti) != CUPTI_SUCCESS) {
-      return;
-    }
+    if (t.api.cuptiGetTimestamp(&cupti) != CUPTI_SUCCESS) return;
     const std::int64_t after = now_ns();
     if (i == 0 || after - before < best.after_ns - best.before_ns) {
       best = {{}, before, static_cast<std::int64_t>(cupti), after};
@@ -373,11 +331,10 @@ void flush_once(Tracer& t, bool forced) {
 // lies in a buffer of the GPU until it is asked for.
 void flush_where_idle(Tracer& t) {
   const std::uint64_t filled = t.buffers_filled.load();
-  if (t.buffers_seen.exchange(filled) == filled || t.hardware_times) {
+  if (t.buffers_seen.exchange(filled) == filled || t.hardware_times)
     flush_once(t, false);
-  } else {
+  else
     write_out(t);
-  }
 }
 
 // Outside of windows nothing is recorded, so there is nothing to flush.
@@ -403,9 +360,7 @@ void flush_turn() {
 
 // Counts a part that CUPTI refuses; true when it was accepted.
 bool accept(Tracer& t, CUptiResult result, const char* what) {
-  if (result == CUPTI_SUCCESS) {
-    return true;
-  }
+  if (result == CUPTI_SUCCESS) return true;
   char detail[256];
   std::snprintf(detail, sizeof detail, "%s: CUPTI refused: %s", what, t.api.text(result));
   const std::lock_guard<std::mutex> guard(t.stream_lock);
@@ -434,21 +389,14 @@ void note_launch_calls(Tracer& t) {
                   t.api.cuptiActivityEnableDriverApi == nullptr;
   for (std::uint32_t cbid = 1; cbid < kMostCbids; ++cbid) {
     const char* name = nullptr;
-    if (t.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) != CUPTI_SUCCESS || name == nullptr) {
+    if (t.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) != CUPTI_SUCCESS || name == nullptr)
       continue;
-    }
-    if (!is_noted(name, t.settings)) {
-      continue;
-    }
+    if (!is_noted(name, t.settings)) continue;
     const CUptiResult result = note_call(t, cbid, true);
-    if (t.call_count < sizeof t.calls / sizeof t.calls[0]) {
-      t.calls[t.call_count++] = cbid;
-    }
+    if (t.call_count < sizeof t.calls / sizeof t.calls[0]) t.calls[t.call_count++] = cbid;
     refused = refused || (result != CUPTI_SUCCESS && std::strcmp(name, "cuLaunchKernel") == 0);
   }
-  if (refused) {
-    accept(t, CUPTI_ERROR_NOT_SUPPORTED, "launch calls, so kernels cannot be told by range");
-  }
+  if (refused) accept(t, CUPTI_ERROR_NOT_SUPPORTED, "launch calls, so kernels cannot be told by range");
 }
 
 // What is recorded beside kernels; the first ones are paused while counters are collected. Not SYNCHRONIZATION: with it
@@ -469,9 +417,7 @@ bool enable(Tracer& t) {
   set_byte(t, CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, 1);
   // One buffer for all threads: memory stays bounded with thousands of them, and costs no more a launch.
   set_byte(t, CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, 0);
-  if (api.cuptiSetThreadIdType != nullptr) {
-    api.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
-  }
+  if (api.cuptiSetThreadIdType != nullptr) api.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
   t.own_clock = api.cuptiActivityRegisterTimestampCallback != nullptr &&
                 api.cuptiActivityRegisterTimestampCallback(timestamp) == CUPTI_SUCCESS;
   {
@@ -489,12 +435,9 @@ bool enable(Tracer& t) {
     t.encoder.loss(gpu::LossKind::kUnavailable, 0, detail);
     return false;
   }
-  for (const auto& wanted : kKinds) {
-    accept(t, api.cuptiActivityEnable(wanted.kind), wanted.what);
-  }
-  if (!t.settings.graph_nodes) {
+  for (const auto& wanted : kKinds) accept(t, api.cuptiActivityEnable(wanted.kind), wanted.what);
+  if (!t.settings.graph_nodes)
     accept(t, api.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE), "graph launches as a whole");
-  }
   note_launch_calls(t);
   if (t.follows && control::by_calls())
     for (const auto id : {CUPTI_DRIVER_TRACE_CBID_cuProfilerStart, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop})
@@ -517,9 +460,7 @@ bool enable(Tracer& t) {
 bool start_trace(const TraceSettings& settings) {
   Tracer* none = nullptr;
   static std::atomic<bool> begun{false};
-  if (begun.exchange(true)) {
-    return false;
-  }
+  if (begun.exchange(true)) return false;
   auto* t = new (tracer_memory) Tracer;
   the_tracer.compare_exchange_strong(none, t, std::memory_order_release);
   t->settings = settings;
@@ -537,9 +478,7 @@ bool start_trace(const TraceSettings& settings) {
   clock_prepare();
   header.start_ns = now_ns();
   header.start_unix_ns = utc_ns();
-  if (!t->stream.open(settings.path, header, settings.size_limit)) {
-    return false;
-  }
+  if (!t->stream.open(settings.path, header, settings.size_limit)) return false;
   if (loaded) {
     char version[32];
     t->encoder.info("cupti", version_name(t->api.version, version, sizeof version));
@@ -583,9 +522,7 @@ bool start_trace(const TraceSettings& settings) {
 void finish_trace() {
   Tracer* t = the_tracer.load(std::memory_order_acquire);
   State running = State::kRunning;
-  if (t == nullptr || !ours(*t) || !t->state.compare_exchange_strong(running, State::kFinished)) {
-    return;
-  }
+  if (t == nullptr || !ours(*t) || !t->state.compare_exchange_strong(running, State::kFinished)) return;
   finish_counters();
   t->flusher.stop();
   flush_once(*t, true);
@@ -600,12 +537,10 @@ void finish_trace() {
     t->encoder.loss(gpu::LossKind::kPartial, t->modules.untold(),
                     "launches whose Python frames could not be read: their modules are not known");
   }
-  if (t->stream.beyond_limit() > 0) {
+  if (t->stream.beyond_limit() > 0)
     t->encoder.loss(gpu::LossKind::kSizeLimit, t->stream.beyond_limit(), "GPU records beyond the largest capture size");
-  }
-  if (t->stream.failed_bytes() > 0) {
+  if (t->stream.failed_bytes() > 0)
     t->encoder.loss(gpu::LossKind::kWriteFailed, t->stream.failed_bytes(), "bytes of GPU records could not be written");
-  }
   t->encoder.info("end", "clean");
   t->stream.close();
   t->tracing.store(false);
@@ -618,24 +553,16 @@ bool launches_by_callback() {
 
 void with_stream(void (*use)(Encoder& encoder, GpuStream& stream, void* user), void* user) {
   Tracer* t = the_tracer.load(std::memory_order_acquire);
-  if (t == nullptr || !ours(*t)) {
-    return;
-  }
+  if (t == nullptr || !ours(*t)) return;
   const std::lock_guard<std::mutex> guard(t->stream_lock);
-  if (t->stream.is_open()) {
-    use(t->encoder, t->stream, user);
-  }
+  if (t->stream.is_open()) use(t->encoder, t->stream, user);
 }
 
 namespace {
 
 void note_activity(Tracer& t, bool resumed) {
-  wire::counters::Activity record{};
-  record.head.type = static_cast<gpu::Type>(wire::counters::Type::kActivity);
-  record.head.small = resumed ? 1 : 0;
-  record.at_ns = now_ns();
   const std::lock_guard<std::mutex> guard(t.stream_lock);
-  t.stream.put(record);
+  t.stream.put(wire::counters::Activity{gpu::head(wire::counters::Type::kActivity, 0, resumed ? 1 : 0), now_ns()});
   t.stream.flush();
 }
 
@@ -647,12 +574,8 @@ bool switch_kinds(Tracer& t, bool on) {
     (void)note_call(t, t.calls[i], on);  // those that were refused are again
   }
   bool good = turn(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS;
-  for (std::size_t i = 0; i < kPausedKinds; ++i) {
-    good = turn(kKinds[i].kind) == CUPTI_SUCCESS && good;
-  }
-  if (!t.settings.graph_nodes) {
-    good = turn(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS && good;
-  }
+  for (std::size_t i = 0; i < kPausedKinds; ++i) good = turn(kKinds[i].kind) == CUPTI_SUCCESS && good;
+  if (!t.settings.graph_nodes) good = turn(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS && good;
   return good;
 }
 
@@ -660,9 +583,7 @@ bool switch_kinds(Tracer& t, bool on) {
 
 bool pause_activity() {
   Tracer* t = running_tracer();
-  if (t == nullptr) {
-    return false;
-  }
+  if (t == nullptr) return false;
   note_activity(*t, false);
   return accept(*t, switch_kinds(*t, false) ? CUPTI_SUCCESS : CUPTI_ERROR_UNKNOWN, "the pause for counters");
 }
@@ -673,9 +594,7 @@ void flush_activity() {
 
 bool resume_activity() {
   Tracer* t = running_tracer();
-  if (t == nullptr) {
-    return false;
-  }
+  if (t == nullptr) return false;
   const bool good =
       accept(*t, switch_kinds(*t, true) ? CUPTI_SUCCESS : CUPTI_ERROR_UNKNOWN, "the timeline after counters");
   note_activity(*t, true);

@@ -22,6 +22,11 @@ void finish_trace();
 
 /// Calls `use` with the stream and its encoder, under their lock, while tracing runs.
 void with_stream(void (*use)(Encoder& encoder, GpuStream& stream, void* user), void* user);
+template <class Use>
+void with_stream(Use use) {
+  with_stream([](Encoder& encoder, GpuStream& stream, void* user) { (*static_cast<Use*>(user))(encoder, stream); },
+              &use);
+}
 
 /// Stops recording kernels and copies (CUPTI cannot do both at once), and goes on. Written into the stream with the
 /// time. False when nothing is running.

@@ -19,26 +19,18 @@ constexpr const char* kWorkFunctions[] = {
 bool begins_with_one_of(const char* name, const char* list) {
   while (list != nullptr && *list != '\0') {
     const std::size_t length = std::strcspn(list, ",");
-    if (length > 0 && std::strncmp(name, list, length) == 0) {
-      return true;
-    }
+    if (length > 0 && std::strncmp(name, list, length) == 0) return true;
     list += length + (list[length] == ',' ? 1 : 0);
   }
   return false;
 }
 
 std::uint32_t milliseconds_of(const char* text, std::uint32_t otherwise) {
-  if (text == nullptr || text[0] == '\0') {
-    return otherwise;
-  }
+  if (text == nullptr || text[0] == '\0') return otherwise;
   char* rest = nullptr;
   double value = std::strtod(text, &rest);
-  if (rest == text || !(value >= 0) || value > 86400) {
-    return otherwise;
-  }
-  if (std::strcmp(rest, "ms") == 0) {
-    value /= 1000;
-  }
+  if (rest == text || !(value >= 0) || value > 86400) return otherwise;
+  if (std::strcmp(rest, "ms") == 0) value /= 1000;
   return static_cast<std::uint32_t>(std::lround(value * 1000));
 }
 
