@@ -25,6 +25,10 @@ constexpr auto kStructuredPayload = static_cast<std::int32_t>(0xDFBD0009);
 Name name_at(const char* text) {
   return text == nullptr ? Name{} : name_of(text, strnlen(text, wire::native::kMaxNameBytes + 1));
 }
+// NVTX has most functions twice: `...A` takes char, `...W` wchar_t, whose name lives as long as the call's statement.
+WideName name_at(const wchar_t* text) {
+  return WideName(text);
+}
 
 Event event_of(const Name& name) {
   Event event;
@@ -66,7 +70,7 @@ auto with_event(std::uint32_t domain, const nvtxEventAttributes_t* attributes, c
     case NVTX_MESSAGE_TYPE_REGISTERED: event.name = string_of(attributes->message.registered); break;
     case NVTX_MESSAGE_TYPE_UNICODE: {
       const WideName wide(attributes->message.unicode);
-      event.name = wide.name();
+      event.name = wide;
       return use(event);
     }
     default: break;
@@ -85,20 +89,16 @@ int push_with_payloads(std::uint32_t domain, const nvtxEventAttributes_t* a) {
 void mark_ex(const nvtxEventAttributes_t* a) {
   with_event(0, a, [](const Event& e) { record_mark(e); });
 }
-void mark_a(const char* text) {
+template <typename Char>
+void mark_named(const Char* text) {
   record_mark(event_of(name_at(text)));
-}
-void mark_w(const wchar_t* text) {
-  record_mark(event_of(WideName(text).name()));
 }
 nvtxRangeId_t start_ex(const nvtxEventAttributes_t* a) {
   return with_event(0, a, [](const Event& e) { return record_start(e, chain::given_range_id); });
 }
-nvtxRangeId_t start_a(const char* text) {
+template <typename Char>
+nvtxRangeId_t start_named(const Char* text) {
   return record_start(event_of(name_at(text)), chain::given_range_id);
-}
-nvtxRangeId_t start_w(const wchar_t* text) {
-  return record_start(event_of(WideName(text).name()), chain::given_range_id);
 }
 void end(nvtxRangeId_t id) {
   record_end(id);
@@ -106,26 +106,20 @@ void end(nvtxRangeId_t id) {
 int push_ex(const nvtxEventAttributes_t* a) {
   return push_with_payloads(0, a);
 }
-int push_a(const char* text) {
+template <typename Char>
+int push_named(const Char* text) {
   return record_push(event_of(name_at(text)));
-}
-int push_w(const wchar_t* text) {
-  return record_push(event_of(WideName(text).name()));
 }
 int pop() {
   return record_pop(0);
 }
-void category_a(std::uint32_t id, const char* text) {
+template <typename Char>
+void name_category(std::uint32_t id, const Char* text) {
   record_category(0, id, name_at(text));
 }
-void category_w(std::uint32_t id, const wchar_t* text) {
-  record_category(0, id, WideName(text).name());
-}
-void thread_a(std::uint32_t tid, const char* text) {
+template <typename Char>
+void name_thread(std::uint32_t tid, const Char* text) {
   record_thread_name(tid, name_at(text));
-}
-void thread_w(std::uint32_t tid, const wchar_t* text) {
-  record_thread_name(tid, WideName(text).name());
 }
 
 void domain_mark_ex(nvtxDomainHandle_t d, const nvtxEventAttributes_t* a) {
@@ -150,7 +144,7 @@ nvtxResourceHandle_t resource_create(nvtxDomainHandle_t d, nvtxResourceAttribute
   };
   switch (a->messageType) {
     case NVTX_MESSAGE_TYPE_ASCII: put(name_at(a->message.ascii)); break;
-    case NVTX_MESSAGE_TYPE_UNICODE: put(WideName(a->message.unicode).name()); break;
+    case NVTX_MESSAGE_TYPE_UNICODE: put(name_at(a->message.unicode)); break;
     case NVTX_MESSAGE_TYPE_REGISTERED: put(string_of(a->message.registered)); break;
     default: put({}); break;
   }
@@ -158,42 +152,28 @@ nvtxResourceHandle_t resource_create(nvtxDomainHandle_t d, nvtxResourceAttribute
   return reinterpret_cast<nvtxResourceHandle_t>(&handle);
 }
 void resource_destroy(nvtxResourceHandle_t) {}
-void domain_category_a(nvtxDomainHandle_t d, std::uint32_t id, const char* text) {
+template <typename Char>
+void name_domain_category(nvtxDomainHandle_t d, std::uint32_t id, const Char* text) {
   record_category(domain_of(d), id, name_at(text));
 }
-void domain_category_w(nvtxDomainHandle_t d, std::uint32_t id, const wchar_t* text) {
-  record_category(domain_of(d), id, WideName(text).name());
-}
-nvtxStringHandle_t register_a(nvtxDomainHandle_t d, const char* text) {
+template <typename Char>
+nvtxStringHandle_t register_string(nvtxDomainHandle_t d, const Char* text) {
   return static_cast<nvtxStringHandle_t>(make_string(domain_of(d), name_at(text)));
 }
-nvtxStringHandle_t register_w(nvtxDomainHandle_t d, const wchar_t* text) {
-  return static_cast<nvtxStringHandle_t>(make_string(domain_of(d), WideName(text).name()));
-}
-nvtxDomainHandle_t domain_create_a(const char* text) {
+template <typename Char>
+nvtxDomainHandle_t create_domain(const Char* text) {
   return static_cast<nvtxDomainHandle_t>(domain_handle(make_domain(name_at(text))));
-}
-nvtxDomainHandle_t domain_create_w(const wchar_t* text) {
-  return static_cast<nvtxDomainHandle_t>(domain_handle(make_domain(WideName(text).name())));
 }
 void domain_destroy(nvtxDomainHandle_t) {}
 void initialize(const void*) {}
 
-template <std::uint32_t type, typename Handle>
-void name_a(Handle handle, const char* text) {
+template <std::uint32_t type, typename Char>
+void name_resource(void* handle, const Char* text) {
   record_resource(0, type, reinterpret_cast<std::uintptr_t>(handle), name_at(text));
 }
-template <std::uint32_t type, typename Handle>
-void name_w(Handle handle, const wchar_t* text) {
-  record_resource(0, type, reinterpret_cast<std::uintptr_t>(handle), WideName(text).name());
-}
-template <std::uint32_t type>
-void name_device_a(int device, const char* text) {
+template <std::uint32_t type, typename Char>
+void name_device(int device, const Char* text) {
   record_resource(0, type, static_cast<std::uint32_t>(device), name_at(text));
-}
-template <std::uint32_t type>
-void name_device_w(int device, const wchar_t* text) {
-  record_resource(0, type, static_cast<std::uint32_t>(device), WideName(text).name());
 }
 
 Name name_pushed(const char* text) {
@@ -262,52 +242,54 @@ void attach(const NvtxExportTableCallbacks& callbacks, NvtxCallbackModule module
 
 void attach_all(const NvtxExportTableCallbacks& c, bool chained) {
   const Slot core[] = {slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkEx, mark_ex>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkA, mark_a>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkW, mark_w>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkA, mark_named<char>>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkW, mark_named<wchar_t>>(),
                        slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartEx, start_ex>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartA, start_a>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartW, start_w>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartA, start_named<char>>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartW, start_named<wchar_t>>(),
                        slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeEnd, end>(),
                        slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushEx, push_ex>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushA, push_a>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushW, push_w>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushA, push_named<char>>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushW, push_named<wchar_t>>(),
                        slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePop, pop>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameCategoryA, category_a>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameCategoryW, category_w>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameOsThreadA, thread_a>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameOsThreadW, thread_w>()};
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameCategoryA, name_category<char>>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameCategoryW, name_category<wchar_t>>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameOsThreadA, name_thread<char>>(),
+                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameOsThreadW, name_thread<wchar_t>>()};
   attach(c, NVTX_CB_MODULE_CORE, chained, core);
-  const Slot core2[] = {slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainMarkEx, domain_mark_ex>(),
-                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangeStartEx, domain_start_ex>(),
-                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangeEnd, domain_end>(),
-                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangePushEx, domain_push_ex>(),
-                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangePop, domain_pop>(),
-                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainResourceCreate, resource_create>(),
-                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainResourceDestroy, resource_destroy>(),
-                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainNameCategoryA, domain_category_a>(),
-                        slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainNameCategoryW, domain_category_w>(),
-                        always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringA, register_a>(),
-                        always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringW, register_w>(),
-                        always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateA, domain_create_a>(),
-                        always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateW, domain_create_w>(),
-                        always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainDestroy, domain_destroy>(),
-                        always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_Initialize, initialize>()};
+  const Slot core2[] = {
+      slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainMarkEx, domain_mark_ex>(),
+      slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangeStartEx, domain_start_ex>(),
+      slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangeEnd, domain_end>(),
+      slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangePushEx, domain_push_ex>(),
+      slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangePop, domain_pop>(),
+      slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainResourceCreate, resource_create>(),
+      slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainResourceDestroy, resource_destroy>(),
+      slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainNameCategoryA, name_domain_category<char>>(),
+      slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainNameCategoryW, name_domain_category<wchar_t>>(),
+      always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringA, register_string<char>>(),
+      always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringW, register_string<wchar_t>>(),
+      always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateA, create_domain<char>>(),
+      always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateW, create_domain<wchar_t>>(),
+      always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainDestroy, domain_destroy>(),
+      always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_Initialize, initialize>()};
   attach(c, NVTX_CB_MODULE_CORE2, chained, core2);
-  const Slot cuda[] = {slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuDeviceA, name_device_a<kCuda | 1>>(),
-                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuDeviceW, name_device_w<kCuda | 1>>(),
-                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuContextA, name_a<kCuda | 2, void*>>(),
-                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuContextW, name_w<kCuda | 2, void*>>(),
-                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuStreamA, name_a<kCuda | 3, void*>>(),
-                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuStreamW, name_w<kCuda | 3, void*>>(),
-                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuEventA, name_a<kCuda | 4, void*>>(),
-                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuEventW, name_w<kCuda | 4, void*>>()};
+  const Slot cuda[] = {slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuDeviceA, name_device<kCuda | 1, char>>(),
+                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuDeviceW, name_device<kCuda | 1, wchar_t>>(),
+                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuContextA, name_resource<kCuda | 2, char>>(),
+                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuContextW, name_resource<kCuda | 2, wchar_t>>(),
+                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuStreamA, name_resource<kCuda | 3, char>>(),
+                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuStreamW, name_resource<kCuda | 3, wchar_t>>(),
+                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuEventA, name_resource<kCuda | 4, char>>(),
+                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuEventW, name_resource<kCuda | 4, wchar_t>>()};
   attach(c, NVTX_CB_MODULE_CUDA, chained, cuda);
-  const Slot cudart[] = {slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaDeviceA, name_device_a<kCudaRt | 0>>(),
-                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaDeviceW, name_device_w<kCudaRt | 0>>(),
-                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaStreamA, name_a<kCudaRt | 1, void*>>(),
-                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaStreamW, name_w<kCudaRt | 1, void*>>(),
-                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaEventA, name_a<kCudaRt | 2, void*>>(),
-                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaEventW, name_w<kCudaRt | 2, void*>>()};
+  const Slot cudart[] = {
+      slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaDeviceA, name_device<kCudaRt | 0, char>>(),
+      slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaDeviceW, name_device<kCudaRt | 0, wchar_t>>(),
+      slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaStreamA, name_resource<kCudaRt | 1, char>>(),
+      slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaStreamW, name_resource<kCudaRt | 1, wchar_t>>(),
+      slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaEventA, name_resource<kCudaRt | 2, char>>(),
+      slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaEventW, name_resource<kCudaRt | 2, wchar_t>>()};
   attach(c, NVTX_CB_MODULE_CUDART, chained, cudart);
 }
 

@@ -26,9 +26,8 @@ class WideName {
     name_ = name_of(out, static_cast<std::size_t>(at - out));
   }
   ~WideName() { pages_free(mapped_, mapped_bytes_); }
-  WideName(const WideName&) = delete;
-  WideName& operator=(const WideName&) = delete;
-  [[nodiscard]] const Name& name() const { return name_; }
+  WideName& operator=(WideName&&) = delete;
+  operator const Name&() const { return name_; }  // NOLINT(google-explicit-constructor): it is taken as one
 
  private:
   static char* put(char* at, std::uint32_t code) {
