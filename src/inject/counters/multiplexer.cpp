@@ -79,11 +79,10 @@ void Multiplexer::judge(Target& target, const Signature& signature) {
     reference = signature;
     return;
   }
-  if (signature.kernels != reference.kernels || signature.launches != reference.launches) {
+  if (signature.kernels != reference.kernels || signature.launches != reference.launches)
     unlike_ = true;
-  } else if (signature.configurations != reference.configurations) {
+  else if (signature.configurations != reference.configurations)
     ++target.tally.varied;
-  }
 }
 
 void Multiplexer::abandon() {

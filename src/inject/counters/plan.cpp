@@ -49,8 +49,7 @@ class InUtf8 {
   ~InUtf8() {
     if (before_ != nullptr) uselocale(before_);
   }
-  InUtf8(const InUtf8&) = delete;
-  InUtf8& operator=(const InUtf8&) = delete;
+  InUtf8& operator=(InUtf8&&) = delete;
 
  private:
   locale_t before_;
@@ -283,9 +282,8 @@ bool is_target(const Plan& plan, Piece domain, const Piece* stack, std::size_t d
     begins =
         wire::begins_to_match(depth, [&](std::size_t to) { return matches_stack(plan.include[i], domain, stack, to); });
   }
-  for (std::size_t i = 0; i < plan.exclude_count && begins; ++i) {
+  for (std::size_t i = 0; i < plan.exclude_count && begins; ++i)
     begins = !matches_stack(plan.exclude[i], domain, stack, depth);
-  }
   return begins;
 }
 

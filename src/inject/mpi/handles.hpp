@@ -69,8 +69,7 @@ class Handles {
       }
     }
     ~Held() { share_.busy.clear(std::memory_order_release); }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
+    Held& operator=(Held&&) = delete;
 
    private:
     Share& share_;

@@ -35,8 +35,7 @@ class Range {
   /// `begun`: all but the communicator's id and the own rank in it, which are those of `comm`.
   Range(nvtxStringHandle_t name, Word comm, std::uint8_t says, Begun begun);
   ~Range();
-  Range(const Range&) = delete;
-  Range& operator=(const Range&) = delete;
+  Range& operator=(Range&&) = delete;
 
   [[nodiscard]] bool is_followed() const { return self_ > -2; }
   /// Own rank in the communicator.

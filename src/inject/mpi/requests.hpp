@@ -1,7 +1,6 @@
 // Messages under way: what began each request, until a call completes it.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -33,8 +32,7 @@ class Completing {
  public:
   explicit Completing(const Arguments& arguments);
   ~Completing();
-  Completing(const Completing&) = delete;
-  Completing& operator=(const Completing&) = delete;
+  Completing& operator=(Completing&&) = delete;
 
   /// After the call. A request is complete when its handle is gone, a persistent one when MPI names it.
   void done(bool accepted);

@@ -51,13 +51,12 @@ void count(const Name& name) {
       page.name[name.bytes] != '\0' || !counting())
     return;
   const std::uint32_t number = __atomic_add_fetch(&page.pushed, 1, __ATOMIC_RELAXED);
-  if (number + 1 == page.first) {
+  if (number + 1 == page.first)
     wake();
-  } else if (number == page.first) {
+  else if (number == page.first)
     starts();
-  } else if (number == page.last + 1) {
+  else if (number == page.last + 1)
     stops();
-  }
 }
 
 bool is_called() {

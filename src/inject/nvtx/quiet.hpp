@@ -18,8 +18,7 @@ class NoCancel {
  public:
   NoCancel() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
   ~NoCancel() { pthread_setcancelstate(before_, nullptr); }
-  NoCancel(const NoCancel&) = delete;
-  NoCancel& operator=(const NoCancel&) = delete;
+  NoCancel& operator=(NoCancel&&) = delete;
 
  private:
   int before_ = PTHREAD_CANCEL_ENABLE;
@@ -29,8 +28,7 @@ class KeepErrno {
  public:
   KeepErrno() : errno_(errno) {}
   ~KeepErrno() { errno = errno_; }
-  KeepErrno(const KeepErrno&) = delete;
-  KeepErrno& operator=(const KeepErrno&) = delete;
+  KeepErrno& operator=(KeepErrno&&) = delete;
 
  private:
   int errno_;
@@ -45,8 +43,7 @@ class Quiet {
     pthread_sigmask(SIG_BLOCK, &held, &before_);
   }
   ~Quiet() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  Quiet(const Quiet&) = delete;
-  Quiet& operator=(const Quiet&) = delete;
+  Quiet& operator=(Quiet&&) = delete;
 
  private:
   KeepErrno keep_errno_;

@@ -177,11 +177,10 @@ void ThreadStream::forget_names() {
   TextBlock* keep = nullptr;
   for (TextBlock* block = text_; block != nullptr;) {
     TextBlock* next = block->next;
-    if (keep == nullptr && block->size == kTextBlock) {
+    if (keep == nullptr && block->size == kTextBlock)
       keep = block;
-    } else {
+    else
       pages_free(block, block->size);
-    }
     block = next;
   }
   text_ = keep;

@@ -149,8 +149,7 @@ class Hook {
       stream_ = attach();
   }
   ~Hook() { leave(); }
-  Hook(const Hook&) = delete;
-  Hook& operator=(const Hook&) = delete;
+  Hook& operator=(Hook&&) = delete;
   [[nodiscard]] ThreadStream* stream() const { return stream_; }
   void leave() {
     if (entered_) inside = nullptr;

@@ -37,8 +37,7 @@ class Items {
  public:
   static constexpr std::size_t kMost = 4096;
   Items(const Interpreter& python, const OwnMemory& memory) : python_(python), memory_(memory) {}
-  Items(const Items&) = delete;
-  Items& operator=(const Items&) = delete;
+  Items& operator=(Items&&) = delete;
   ~Items();
 
   /// False where that is no dictionary, or a larger one than kMost.

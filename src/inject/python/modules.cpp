@@ -46,8 +46,7 @@ struct Call {
 
 struct Modules::Thread {
   explicit Thread(pid_t pid) : memory(pid) {}
-  Thread(const Thread&) = delete;
-  Thread& operator=(const Thread&) = delete;
+  Thread& operator=(Thread&&) = delete;
   ~Thread() { std::free(known); }
 
   static constexpr std::uint64_t kOther = 0, kModule = 1, kFirstFunction = 2;

@@ -16,8 +16,7 @@ template <typename T>
 class PerThread {
  public:
   PerThread() { usable_ = pthread_key_create(&key_, give_back) == 0; }
-  PerThread(const PerThread&) = delete;
-  PerThread& operator=(const PerThread&) = delete;
+  PerThread& operator=(PerThread&&) = delete;
 
   /// Null for want of memory.
   [[nodiscard]] T* mine() {
