@@ -163,7 +163,7 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
 std::string kept_file(const fs::path& file) {
   const auto head = base::read_head(file, 256);
   if (!head || report::tables::exported_run(file)) return {};
-  if (const auto reader = read::find_reader(file)) return "a recording (" + std::string((*reader)->name()) + ")";
+  if (const auto reader = read::find_reader(file)) return "a recording (" + std::string((*reader)->name) + ")";
   if (head->starts_with("\x28\xb5\x2f\xfd")) return "an archive";
   if (head->find("rangescope.baseline/") != std::string::npos) return "a baseline";
   const fs::path run = runs::run_of(file);

@@ -52,7 +52,7 @@ base::Result<Given> examine(const fs::path& path, const read::Options& options) 
                       "Copy the folder, or name what is in it.");
   auto reader = TRY(read::find_reader(path));
   Given given{path, {}, reader, {}};
-  given.database = TRY(reader->database(path, options));
+  if (reader->database != nullptr) given.database = TRY(reader->database(path, options));
   auto session = TRY(reader->read(path, options));
   if (!session.sources.empty()) given.source = session.sources.front();
   return given;
@@ -62,7 +62,7 @@ base::Result<Given> examine(const fs::path& path, const read::Options& options) 
 base::Result<runs::Import> take_in(const Given& one, const fs::path& run) {
   std::error_code error;
   runs::Import import{.from = fs::absolute(one.path, error).lexically_normal().string(),
-                      .format = std::string(one.reader->name()),
+                      .format = std::string(one.reader->name),
                       .tool = one.source.tool,
                       .version = one.source.schema};
   struct ::stat info {};

@@ -1,6 +1,6 @@
 // A reader turns one kind of file (or capture directory) into a session. Readers are strangers to each other.
 //
-// To add one: a folder beside the others, a class, one line in registry.cpp, a page in docs/formats/.
+// To add one: a folder beside the others, its kReader, one line in registry.cpp, a page in docs/formats/.
 #pragma once
 
 #include <cstddef>
@@ -28,21 +28,14 @@ struct Options {
   std::string number_format;  ///< CSV: "", "C", "de", "fr": how numbers are written when the file is ambiguous
 };
 
-class Reader {
- public:
-  virtual ~Reader() = default;
-  /// Short and stable: "native", "nsys-sqlite", "ncu-report".
-  [[nodiscard]] virtual std::string_view name() const = 0;
+struct Reader {
+  std::string_view name;  ///< short and stable: "native", "nsys-sqlite", "ncu-report"
   /// True when the first bytes (up to 4 KiB) or the directory layout are of this format. Content decides, not the name.
-  [[nodiscard]] virtual bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) const = 0;
+  bool (*sniff)(std::span<const std::byte> head, const std::filesystem::path& path);
   /// Reads all of it. Damage that can be skipped becomes a Loss; what cannot be read at all is kBadData with the place.
-  [[nodiscard]] virtual base::Result<model::Session> read(const std::filesystem::path& path,
-                                                          const Options& options) const = 0;
-  /// The SQLite database that is read in its place: the file itself, or an export that is kept or made. "" for none.
-  [[nodiscard]] virtual base::Result<std::filesystem::path> database(const std::filesystem::path& /*path*/,
-                                                                     const Options& /*options*/) const {
-    return std::filesystem::path();
-  }
+  base::Result<model::Session> (*read)(const std::filesystem::path& path, const Options& options);
+  /// The SQLite database that is read in its place: the file itself, or an export that is kept or made. Null: none is.
+  base::Result<std::filesystem::path> (*database)(const std::filesystem::path& path, const Options& options) = nullptr;
 };
 
 }  // namespace rangescope::read

@@ -123,8 +123,8 @@ bool is_nsys_text(std::string_view head) {
 
 base::Error not_understood(std::string_view head, const std::filesystem::path& path, bool folder) {
   base::Error error{base::Code::kBadData, "no reader understands this: ", path.string(), {}};
-  for (const auto& reader : readers())
-    error.hint += (error.hint.empty() ? "Give a file of one of these formats: " : ", ") + std::string(reader->name());
+  for (const Reader* reader : readers())
+    error.hint += (error.hint.empty() ? "Give a file of one of these formats: " : ", ") + std::string(reader->name);
   if (folder) {
     error.what += "it is a folder without captures of rangescope";
   } else if (head.empty()) {
@@ -186,30 +186,18 @@ base::Error not_understood(std::string_view head, const std::filesystem::path& p
 
 }  // namespace
 
-std::span<const std::unique_ptr<Reader>> readers() {
-  static const auto all = [] {
-    std::vector<std::unique_ptr<Reader>> list;
-    list.push_back(std::make_unique<native::NativeReader>());
-    list.push_back(std::make_unique<nsys_sqlite::NsysSqliteReader>());
-    list.push_back(std::make_unique<nsys_rep::NsysRepReader>());
-    list.push_back(std::make_unique<nsys_csv::NsysCsvReader>());
-    list.push_back(std::make_unique<ncu_report::NcuReportReader>());
-    list.push_back(std::make_unique<ncu_csv::NcuCsvReader>());
-    list.push_back(std::make_unique<rocm::RocmReader>());
-    list.push_back(std::make_unique<kineto::KinetoReader>());
-    list.push_back(std::make_unique<averages::AveragesReader>());
-    list.push_back(std::make_unique<proton::ProtonReader>());
-    list.push_back(std::make_unique<xla::XlaReader>());
-    return list;
-  }();
-  return all;
+std::span<const Reader* const> readers() {
+  static constexpr const Reader* kAll[] = {&native::kReader,   &nsys_sqlite::kReader, &nsys_rep::kReader,
+                                           &nsys_csv::kReader, &ncu_report::kReader,  &ncu_csv::kReader,
+                                           &rocm::kReader,     &kineto::kReader,      &averages::kReader,
+                                           &proton::kReader,   &xla::kReader};
+  return kAll;
 }
 
 base::Result<const Reader*> find_reader(const std::filesystem::path& path) {
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
+  if (!std::filesystem::exists(path, error))
     return base::fail(base::Code::kNoInput, "no such file or directory", path.string());
-  }
   std::string head;
   const bool folder = std::filesystem::is_directory(path, error);
   if (!folder) {
@@ -220,8 +208,8 @@ base::Result<const Reader*> find_reader(const std::filesystem::path& path) {
     head = TRY(base::read_head(path, kHead));
   }
   const auto bytes = std::as_bytes(std::span(head));
-  for (const auto& reader : readers()) {
-    if (reader->sniff(bytes, path)) return reader.get();
+  for (const Reader* reader : readers()) {
+    if (reader->sniff(bytes, path)) return reader;
   }
   return tl::make_unexpected(not_understood(head, path, folder));
 }
@@ -231,12 +219,11 @@ std::vector<std::vector<std::filesystem::path>> recordings(std::span<const std::
   std::vector<std::size_t> tables;  // of nsys stats: their places in `all`
   for (const std::filesystem::path& path : paths) {
     const auto reader = find_reader(path);
-    const bool table = reader && (*reader)->name() == nsys_csv::NsysCsvReader{}.name();
+    const bool table = reader && *reader == &nsys_csv::kReader;
     const auto joins = [&](std::size_t i) {
-      return std::all_of(all[i].begin(), all[i].end(),
-                         [&](const auto& other) { return nsys_csv::same_recording(other, path); });
+      return std::ranges::all_of(all[i], [&](const auto& other) { return nsys_csv::same_recording(other, path); });
     };
-    const auto found = table ? std::find_if(tables.begin(), tables.end(), joins) : tables.end();
+    const auto found = table ? std::ranges::find_if(tables, joins) : tables.end();
     if (found != tables.end()) {
       all[*found].push_back(path);
       continue;
@@ -249,8 +236,8 @@ std::vector<std::vector<std::filesystem::path>> recordings(std::span<const std::
 
 const std::filesystem::path* whole_of(std::span<const std::filesystem::path> parts,
                                       std::span<const std::filesystem::path> paths) {
-  const auto whole = std::find_if(paths.begin(), paths.end(), [&](const std::filesystem::path& path) {
-    return std::all_of(parts.begin(), parts.end(), [&](const auto& part) { return nsys_csv::table_of(part, path); });
+  const auto whole = std::ranges::find_if(paths, [&](const std::filesystem::path& path) {
+    return std::ranges::all_of(parts, [&](const auto& part) { return nsys_csv::table_of(part, path); });
   });
   return whole == paths.end() ? nullptr : &*whole;
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -11,7 +10,7 @@
 namespace rangescope::read {
 
 /// Every reader, in the order in which they are asked.
-[[nodiscard]] std::span<const std::unique_ptr<Reader>> readers();
+[[nodiscard]] std::span<const Reader* const> readers();
 
 /// The reader that recognises `path`. kNoInput when it does not exist, kBadData when nobody knows it (the first bytes
 /// are shown, with what would have been understood).

@@ -31,7 +31,7 @@ std::string gzip(std::string_view text) {
 /// "what | hint", or the name of the reader that takes it.
 std::string answer() {
   const auto reader = find_reader(kFile);
-  const std::string out = reader ? std::string((*reader)->name()) : reader.error().what + " | " + reader.error().hint;
+  const std::string out = reader ? std::string((*reader)->name) : reader.error().what + " | " + reader.error().hint;
   std::filesystem::remove(kFile);
   return out;
 }

@@ -37,7 +37,7 @@ model::Session csv_session(const fs::path& path, const Options& options = {}) {
 }
 
 model::Session report_session(const std::string& name) {
-  auto session = ncu_report::NcuReportReader().read(kGolden + "ncu/" + name + ".ncu-repz", {});
+  auto session = ncu_report::kReader.read(kGolden + "ncu/" + name + ".ncu-repz", {});
   EXPECT_TRUE(session.has_value()) << name;
   return session ? std::move(*session) : model::Session{};
 }
@@ -275,7 +275,7 @@ TEST(OldNsys, EveryVersionTellsTheRangesThatRan) {
   const std::map<std::string, std::int64_t> ran{{"step", 60},        {"load", 160}, {"compute", 60}, {"colored", 60},
                                                 {":registered", 60}, {"wide", 60},  {"worker", 40}};
   for (const std::string version : {"2020.4.3", "2022.4.2", "2023.4.4"}) {
-    auto session = nsys_sqlite::NsysSqliteReader().read(kGolden + "nsys/cpu_" + version + ".sqlite", {});
+    auto session = nsys_sqlite::kReader.read(kGolden + "nsys/cpu_" + version + ".sqlite", {});
     ASSERT_TRUE(session.has_value()) << version << base::to_string(session.error());
     std::map<std::string, std::pair<std::int64_t, double>> found;
     std::int64_t iterations = 0;

@@ -90,7 +90,7 @@ inline void run_into(Recorded& result, const std::string& scene, Environment env
     std::ifstream stream(entry.path(), std::ios::binary);
     result.gpu_bytes.append(std::istreambuf_iterator<char>(stream), {});
   }
-  auto session = read::native::NativeReader().read(folder, {});
+  auto session = read::native::kReader.read(folder, {});
   result.recorded = session.has_value();
   if (session) result.session = std::move(*session);
   fs::remove_all(folder);

@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
   rangescope::read::Options options;
   options.threads = 1;
-  const auto session = rangescope::read::nsys_sqlite::NsysSqliteReader{}.read(path, options);
+  const auto session = rangescope::read::nsys_sqlite::kReader.read(path, options);
   if (session) {
     rangescope::fuzz::check_links(*session);
   } else {

@@ -10,7 +10,7 @@ namespace rangescope {
 namespace {
 
 model::Report report_of(const std::string& name) {
-  const auto session = read::native::NativeReader().read(std::string(GOLDEN) + "/" + name, {});
+  const auto session = read::native::kReader.read(std::string(GOLDEN) + "/" + name, {});
   EXPECT_TRUE(session) << (session ? "" : session.error().what);
   auto report = analyze::analyze(*session, {});
   EXPECT_TRUE(report);

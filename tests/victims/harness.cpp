@@ -131,7 +131,7 @@ std::string show(const model::Session& session) {
 }
 
 model::Session Victim::captured() const {
-  auto session = read::native::NativeReader().read(folder_ / "captures", {.listed = 0});
+  auto session = read::native::kReader.read(folder_ / "captures", {.listed = 0});
   return session ? std::move(*session) : model::Session{};
 }
 

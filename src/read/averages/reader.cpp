@@ -46,7 +46,7 @@ std::vector<Field> columns_of(std::string_view line) {
   std::vector<Field> fields;
   if (line.find("CPU") == std::string_view::npos) return fields;
   for (const std::string& cell : cells_of(line)) fields.push_back(field_of(cell));
-  const auto has = [&](Field field) { return std::find(fields.begin(), fields.end(), field) != fields.end(); };
+  const auto has = [&](Field field) { return std::ranges::find(fields, field) != fields.end(); };
   if (fields.empty() || fields.front() != Field::kName || !has(Field::kCalls) ||
       !(has(Field::kCpu) || has(Field::kGpu)))
     fields.clear();
@@ -173,10 +173,10 @@ base::Result<model::Session> read_text(std::string_view text, const std::string&
   return session;
 }
 
-bool AveragesReader::sniff(std::span<const std::byte> head, const std::filesystem::path& path) const {
+static bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) {
   const auto has_table = [](std::string_view text) {
     const auto lines = base::split(text, '\n');
-    return std::any_of(lines.begin(), lines.end(), [](std::string_view line) { return !columns_of(line).empty(); });
+    return std::ranges::any_of(lines, [](std::string_view line) { return !columns_of(line).empty(); });
   };
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   constexpr std::size_t kShort = 4096, kSniffed = std::size_t{1} << 20;
@@ -187,10 +187,11 @@ bool AveragesReader::sniff(std::span<const std::byte> head, const std::filesyste
   return more && has_table(*more);
 }
 
-base::Result<model::Session> AveragesReader::read(const std::filesystem::path& path, const Options&) const {
-  auto text = base::read_file(path);
-  if (!text) return base::fail(std::move(text));
-  return read_text(*text, path.string());
+static base::Result<model::Session> read(const std::filesystem::path& path, const Options&) {
+  auto text = TRY(base::read_file(path));
+  return read_text(text, path.string());
 }
+
+const Reader kReader{"key-averages", sniff, read};
 
 }  // namespace rangescope::read::averages

@@ -14,13 +14,7 @@
 
 namespace rangescope::read::averages {
 
-class AveragesReader : public Reader {
- public:
-  [[nodiscard]] std::string_view name() const override { return "key-averages"; }
-  [[nodiscard]] bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) const override;
-  [[nodiscard]] base::Result<model::Session> read(const std::filesystem::path& path,
-                                                  const Options& options) const override;
-};
+extern const Reader kReader;
 
 /// kBadData where no table with calls and times stands in it.
 [[nodiscard]] base::Result<model::Session> read_text(std::string_view text, const std::string& name);

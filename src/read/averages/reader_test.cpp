@@ -95,9 +95,7 @@ TEST(Averages, HostileRowsAreLeftOut) {
 }
 
 TEST(Averages, OtherTextIsNotOne) {
-  const auto sniff = [](std::string_view head) {
-    return AveragesReader{}.sniff(std::as_bytes(std::span(head)), "/nowhere");
-  };
+  const auto sniff = [](std::string_view head) { return kReader.sniff(std::as_bytes(std::span(head)), "/nowhere"); };
   EXPECT_TRUE(sniff("loading\n\nName    CPU total    # of Calls\n"));
   EXPECT_FALSE(sniff("Name,CPU total,# of Calls\n"));
   EXPECT_FALSE(sniff("The CPU total of Name\n"));

@@ -48,12 +48,12 @@ std::string unpacked_head(std::string_view head) {
   return out;
 }
 
-bool KinetoReader::sniff(std::span<const std::byte> head, const std::filesystem::path& path) const {
+static bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   return is_trace(is_gzip(text) ? unpacked_head(text) : text, path);
 }
 
-base::Result<model::Session> KinetoReader::read(const std::filesystem::path& path, const Options&) const {
+static base::Result<model::Session> read(const std::filesystem::path& path, const Options&) {
   auto splitter = TRY(Splitter::open(path));
   return build(std::move(splitter), path.string());
 }
@@ -61,5 +61,7 @@ base::Result<model::Session> KinetoReader::read(const std::filesystem::path& pat
 base::Result<model::Session> read_text(std::string_view text, const std::string& name) {
   return build(Splitter::of(text), name);
 }
+
+const Reader kReader{"kineto", sniff, read};
 
 }  // namespace rangescope::read::kineto

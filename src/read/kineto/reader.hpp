@@ -6,13 +6,7 @@
 
 namespace rangescope::read::kineto {
 
-class KinetoReader : public Reader {
- public:
-  [[nodiscard]] std::string_view name() const override { return "kineto"; }
-  [[nodiscard]] bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) const override;
-  [[nodiscard]] base::Result<model::Session> read(const std::filesystem::path& path,
-                                                  const Options& options) const override;
-};
+extern const Reader kReader;
 
 /// The same of bytes, for tests and fuzzing.
 [[nodiscard]] base::Result<model::Session> read_text(std::string_view text, const std::string& name);

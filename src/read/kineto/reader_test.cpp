@@ -137,12 +137,12 @@ TEST(Kineto, GzipAndPlainFilesAreTheSame) {
   ::gzclose(gz);
   for (const std::string& file : {path, path + ".gz"}) {
     const std::string head = *base::read_head(file, 4096);
-    EXPECT_TRUE(KinetoReader{}.sniff(std::as_bytes(std::span(head)), file)) << file;
-    EXPECT_EQ(show(KinetoReader{}.read(file, {})), kExpected) << file;
+    EXPECT_TRUE(kReader.sniff(std::as_bytes(std::span(head)), file)) << file;
+    EXPECT_EQ(show(kReader.read(file, {})), kExpected) << file;
   }
   const std::string packed = *base::read_file(path + ".gz");
   ASSERT_TRUE(base::write_file(path + ".gz", packed.substr(0, packed.size() * 3 / 4)));
-  const auto cut = KinetoReader{}.read(path + ".gz", {});
+  const auto cut = kReader.read(path + ".gz", {});
   ASSERT_TRUE(cut) << base::to_string(cut.error());
   EXPECT_TRUE(std::any_of(cut->losses.begin(), cut->losses.end(), [](const auto& l) { return l.kind == "torn_tail"; }));
   std::filesystem::remove(path);
@@ -158,7 +158,7 @@ TEST(Kineto, WhatAGzipUnpacksToIsBounded) {
   ::gzwrite(gz, "{\"traceEvents\": [", 17);
   for (int piece = 0; piece < 300; ++piece) ::gzwrite(gz, blanks.data(), static_cast<unsigned>(blanks.size()));
   ::gzclose(gz);
-  const auto read = KinetoReader{}.read(path, {});
+  const auto read = kReader.read(path, {});
   std::filesystem::remove(path);
   ASSERT_FALSE(read.has_value());
   EXPECT_NE(read.error().what.find("unpacks to more than 268435456 bytes"), std::string::npos) << read.error().what;
@@ -369,10 +369,10 @@ TEST(Kineto, EventsMayStandBehindMuchElse) {
   const std::string text = "{\"metadata\": \"" + std::string(30000, 'x') + "\", " + kStep.substr(kStep.find('{') + 1);
   ASSERT_TRUE(base::write_file(path, text));
   const std::string head = text.substr(0, 4096);
-  EXPECT_TRUE(KinetoReader{}.sniff(std::as_bytes(std::span(head)), path));
-  EXPECT_EQ(show(KinetoReader{}.read(path, {})), kExpected);
+  EXPECT_TRUE(kReader.sniff(std::as_bytes(std::span(head)), path));
+  EXPECT_EQ(show(kReader.read(path, {})), kExpected);
   ASSERT_TRUE(base::write_file(path, "{\"metadata\": \"" + std::string(30000, 'x') + "\"}"));
-  EXPECT_FALSE(KinetoReader{}.sniff(std::as_bytes(std::span(head)), path));
+  EXPECT_FALSE(kReader.sniff(std::as_bytes(std::span(head)), path));
   std::filesystem::remove(path);
 }
 
@@ -383,7 +383,7 @@ TEST(Kineto, OtherJsonIsNamed) {
       std::string::npos);
   EXPECT_NE(show(read_text(R"({"traceEvents":[]})", "x")).find("a trace without events"), std::string::npos);
   EXPECT_NE(show(read_text("", "x")).find("it is empty"), std::string::npos);
-  const auto sniff = [](std::string_view head) { return KinetoReader{}.sniff(std::as_bytes(std::span(head)), "x"); };
+  const auto sniff = [](std::string_view head) { return kReader.sniff(std::as_bytes(std::span(head)), "x"); };
   EXPECT_FALSE(sniff(R"({"schema": "rangescope.report/1"})"));
   EXPECT_FALSE(sniff("SQLite format 3"));
   EXPECT_TRUE(sniff("\n [ {\"ph\": \"X\", \"ts\": 1}"));

@@ -57,7 +57,7 @@ TEST(Golden, OldCapturesReadAsEver) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".rstrace") continue;
     SCOPED_TRACE(entry.path().string());
-    const auto session = NativeReader().read(entry.path(), {});
+    const auto session = kReader.read(entry.path(), {});
     ASSERT_TRUE(session);
     auto expected = entry.path();
     expected.replace_extension(".txt");

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 const fs::path kGolden = fs::path(RANGESCOPE_SOURCE_DIR) / "tests/golden/native-gpu";
 
 model::Session session_of(const fs::path& folder) {
-  auto session = NativeReader().read(folder, {});
+  auto session = kReader.read(folder, {});
   EXPECT_TRUE(session.has_value()) << folder;
   return session ? std::move(*session) : model::Session{};
 }

@@ -135,7 +135,7 @@ std::vector<fs::path> windows_of(const fs::path& folder) {
     }
     if (!found.empty()) break;
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   std::vector<fs::path> folders;
   for (auto& [number, path] : found) folders.push_back(std::move(path));
   return folders;
@@ -229,8 +229,8 @@ std::optional<Thinning> thinning_of(const fs::path& path, bool folder, const std
     of_thread(wait.thread).push_back(wait.end_ns);
   }
   for (auto& [pid, moments] : how.moments) {
-    std::sort(moments.of_process.begin(), moments.of_process.end());
-    for (auto& [tid, all] : moments.of_thread) std::sort(all.begin(), all.end());
+    std::ranges::sort(moments.of_process);
+    for (auto& [tid, all] : moments.of_thread) std::ranges::sort(all);
   }
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   how.release = [page](std::span<const std::byte> done) {
@@ -243,7 +243,7 @@ std::optional<Thinning> thinning_of(const fs::path& path, bool folder, const std
 
 }  // namespace
 
-bool NativeReader::sniff(std::span<const std::byte> head, const fs::path& path) const {
+static bool sniff(std::span<const std::byte> head, const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error))
     return !captures_in(path).empty() || !windows_of(path).empty() || !refusals_in(path).empty() ||
@@ -251,8 +251,9 @@ bool NativeReader::sniff(std::span<const std::byte> head, const fs::path& path) 
   return is_trace(head);
 }
 
-base::Result<model::Session> NativeReader::read_windows(const std::vector<fs::path>& windows,
-                                                        const Options& options) const {
+static base::Result<model::Session> read(const fs::path& path, const Options& options);
+
+static base::Result<model::Session> read_windows(const std::vector<fs::path>& windows, const Options& options) {
   std::vector<model::Session> sessions;
   std::vector<model::Window> all;
   std::vector<model::Loss> unread;
@@ -288,7 +289,7 @@ base::Result<model::Session> NativeReader::read_windows(const std::vector<fs::pa
   return session;
 }
 
-base::Result<model::Session> NativeReader::read(const fs::path& path, const Options& options) const {
+static base::Result<model::Session> read(const fs::path& path, const Options& options) {
   std::error_code error;
   const bool folder = fs::is_directory(path, error);
   if (folder)
@@ -307,15 +308,14 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
     const auto used = used_part(mapping->bytes());
     const auto header = head_of(used);
     if (header.rank_plus_1 > 0 && !options.ranks.empty() &&
-        std::find(options.ranks.begin(), options.ranks.end(), header.rank_plus_1 - 1) == options.ranks.end()) {
+        std::ranges::find(options.ranks, header.rank_plus_1 - 1) == options.ranks.end()) {
       left_out.insert(header.pid);
       continue;
     }
     files.push_back({std::move(*mapping), used, file.string(), header.monotonic_ns});
   }
   // Parents before children, and images of one process in their order.
-  std::stable_sort(files.begin(), files.end(),
-                   [](const Opened& a, const Opened& b) { return a.start_ns < b.start_ns; });
+  std::ranges::stable_sort(files, {}, &Opened::start_ns);
   model::Session session;
   if (folder) compare_clocks(files, session);
   // A range takes 16 bytes of a capture or more. What is reserved and not used costs nothing; what is not reserved is
@@ -353,12 +353,12 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
   if (session.processes.empty() && launched.start_ns == 0) {
     if (!last.what.empty()) return tl::make_unexpected(last);
     if (!session.losses.empty()) {
-      session.sources.push_back({path.string(), std::string(name()), {}, {}, model::Maker::kRangescope});
+      session.sources.push_back({path.string(), std::string(kReader.name), {}, {}, model::Maker::kRangescope});
       return session;
     }
     return base::fail(base::Code::kNoInput, "there is no native capture in this folder", path.string());
   }
-  session.sources.push_back({path.string(), std::string(name()), tool, schema, model::Maker::kRangescope});
+  session.sources.push_back({path.string(), std::string(kReader.name), tool, schema, model::Maker::kRangescope});
   losses.add("unreadable_captures", refused, "capture files that could not be opened or are none");
   order_ranges(session);
   if (launched.window > 0) {
@@ -387,5 +387,7 @@ base::Result<model::Session> NativeReader::read(const fs::path& path, const Opti
   }
   return session;
 }
+
+const Reader kReader{"native", sniff, read};
 
 }  // namespace rangescope::read::native

@@ -38,7 +38,7 @@ TEST(NativeReader, ClocksThatStandApartAreTold) {
     monotonic += by_s * 1'000'000'000;
     std::memcpy(at, &monotonic, sizeof monotonic);
     EXPECT_TRUE(base::write_file(folder.path() / "2.0.rstrace", bytes));
-    const auto session = NativeReader{}.read(folder.path(), {});
+    const auto session = kReader.read(folder.path(), {});
     ASSERT_TRUE(session);
     EXPECT_EQ(lost(*session, "clocks_apart"), std::abs(by_s) > 60 ? 1u : 0u) << by_s;
   }
@@ -49,7 +49,7 @@ TEST(NativeReader, RelaunchesThatLinkBackAreReadOnce) {
   const base::TemporaryFolder folder("rangescope-relaunch");
   EXPECT_TRUE(base::write_file(folder.path() / "1.0.rstrace", capture()));
   for (const char* name : {"relaunch-2", "relaunch-3"}) fs::create_directory_symlink(".", folder.path() / name);
-  EXPECT_TRUE(NativeReader{}.read(folder.path(), {}));
+  EXPECT_TRUE(kReader.read(folder.path(), {}));
 }
 
 }  // namespace native_reader_test

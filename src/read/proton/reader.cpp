@@ -1,7 +1,6 @@
 #include "read/proton/reader.hpp"
 
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -10,7 +9,6 @@
 #include "base/demangle.hpp"
 #include "base/fs.hpp"
 #include "base/text.hpp"
-#include "base/units.hpp"
 
 namespace rangescope::read::proton {
 namespace {
@@ -148,16 +146,17 @@ base::Result<model::Session> read_text(std::string_view text, const std::string&
   return session;
 }
 
-bool ProtonReader::sniff(std::span<const std::byte> head, const std::filesystem::path&) const {
+static bool sniff(std::span<const std::byte> head, const std::filesystem::path&) {
   const std::string_view text = base::trim({reinterpret_cast<const char*>(head.data()), head.size()});
   const auto has = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
   return text.starts_with('[') && has("\"children\"") && has("\"frame\"") && has("\"metrics\"");
 }
 
-base::Result<model::Session> ProtonReader::read(const std::filesystem::path& path, const Options&) const {
-  auto text = base::read_file(path);
-  if (!text) return base::fail(std::move(text));
-  return read_text(*text, path.string());
+static base::Result<model::Session> read(const std::filesystem::path& path, const Options&) {
+  auto text = TRY(base::read_file(path));
+  return read_text(text, path.string());
 }
+
+const Reader kReader{"proton", sniff, read};
 
 }  // namespace rangescope::read::proton

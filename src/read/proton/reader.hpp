@@ -13,13 +13,7 @@
 
 namespace rangescope::read::proton {
 
-class ProtonReader : public Reader {
- public:
-  [[nodiscard]] std::string_view name() const override { return "proton"; }
-  [[nodiscard]] bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) const override;
-  [[nodiscard]] base::Result<model::Session> read(const std::filesystem::path& path,
-                                                  const Options& options) const override;
-};
+extern const Reader kReader;
 
 /// kBadData where it is no JSON, or no frame of it has a time.
 [[nodiscard]] base::Result<model::Session> read_text(std::string_view text, const std::string& name);

@@ -11,13 +11,7 @@
 
 namespace rangescope::read::rocm {
 
-class RocmReader : public Reader {
- public:
-  [[nodiscard]] std::string_view name() const override { return "rocm"; }
-  [[nodiscard]] bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) const override;
-  [[nodiscard]] base::Result<model::Session> read(const std::filesystem::path& path,
-                                                  const Options& options) const override;
-};
+extern const Reader kReader;
 
 /// A table (the file's name says of which functions) or a trace.
 [[nodiscard]] base::Result<model::Session> read_text(std::string_view text, const std::string& name);

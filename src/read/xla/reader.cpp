@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <optional>
 #include <protozero/exception.hpp>
 #include <protozero/pbf_reader.hpp>
@@ -261,7 +260,7 @@ base::Result<model::Session> read_bytes(std::string_view data, const std::string
   return session;
 }
 
-bool XlaReader::sniff(std::span<const std::byte> head, const std::filesystem::path&) const {
+static bool sniff(std::span<const std::byte> head, const std::filesystem::path&) {
   const std::string_view whole(reinterpret_cast<const char*>(head.data()), head.size());
   if (!whole.starts_with('\x0a')) return false;  // field 1 of XSpace: a plane, whose name stands in front
   const std::string_view begin = whole.substr(0, 64);
@@ -270,11 +269,12 @@ bool XlaReader::sniff(std::span<const std::byte> head, const std::filesystem::pa
   return false;
 }
 
-base::Result<model::Session> XlaReader::read(const std::filesystem::path& path, const Options&) const {
-  const auto mapping = base::Mapping::open(path);
-  if (!mapping) return tl::make_unexpected(mapping.error());
-  const auto data = mapping->bytes();
+static base::Result<model::Session> read(const std::filesystem::path& path, const Options&) {
+  const auto mapping = TRY(base::Mapping::open(path));
+  const auto data = mapping.bytes();
   return read_bytes({reinterpret_cast<const char*>(data.data()), data.size()}, path.string());
 }
+
+const Reader kReader{"xplane", sniff, read};
 
 }  // namespace rangescope::read::xla

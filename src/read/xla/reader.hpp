@@ -16,13 +16,7 @@
 
 namespace rangescope::read::xla {
 
-class XlaReader : public Reader {
- public:
-  [[nodiscard]] std::string_view name() const override { return "xplane"; }
-  [[nodiscard]] bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) const override;
-  [[nodiscard]] base::Result<model::Session> read(const std::filesystem::path& path,
-                                                  const Options& options) const override;
-};
+extern const Reader kReader;
 
 /// kBadData where it is no XSpace, or none with kernels or ranges.
 [[nodiscard]] base::Result<model::Session> read_bytes(std::string_view data, const std::string& name);

@@ -152,7 +152,7 @@ TEST(Xla, AnyCutIsAnErrorOrALoss) {
 }
 
 TEST(Xla, IsToldByItsFirstPlane) {
-  const auto sniff = [](std::string_view head) { return XlaReader{}.sniff(std::as_bytes(std::span(head)), "x"); };
+  const auto sniff = [](std::string_view head) { return kReader.sniff(std::as_bytes(std::span(head)), "x"); };
   EXPECT_TRUE(sniff(example()));
   EXPECT_FALSE(sniff("\n\n{\"a\": 1}"));
   EXPECT_FALSE(sniff("/host:CPU"));

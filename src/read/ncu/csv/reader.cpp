@@ -370,9 +370,8 @@ class CsvSession {
         }
       }
     }
-    if (measurement.scope == model::MeasuredScope::kRange) {
+    if (measurement.scope == model::MeasuredScope::kRange)
       measurement.note = "ncu CSV does not say which of the open ranges was measured: the innermost is taken";
-    }
   }
 
   void count(model::Measurement& measurement) {
@@ -520,7 +519,7 @@ bool has_header(std::string_view where) {
 
 }  // namespace
 
-bool NcuCsvReader::sniff(std::span<const std::byte> head, const std::filesystem::path& path) const {
+static bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) {
   std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   if (has_header(text) || !printed_as_csv(text).empty()) return true;
   // a program's output may stand in front; a file with NUL bytes is no text
@@ -537,9 +536,11 @@ base::Result<model::Session> read_text(std::string_view text, const std::string&
   return CsvSession(text, path, options).read();
 }
 
-base::Result<model::Session> NcuCsvReader::read(const std::filesystem::path& path, const Options& options) const {
+static base::Result<model::Session> read(const std::filesystem::path& path, const Options& options) {
   auto mapping = TRY(base::Mapping::open(path));
   return read_text(mapping.text(), path.string(), options);
 }
+
+const Reader kReader{"ncu-csv", sniff, read};
 
 }  // namespace rangescope::read::ncu_csv

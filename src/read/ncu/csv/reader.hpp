@@ -16,13 +16,7 @@
 
 namespace rangescope::read::ncu_csv {
 
-class NcuCsvReader final : public Reader {
- public:
-  [[nodiscard]] std::string_view name() const override { return "ncu-csv"; }
-  [[nodiscard]] bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) const override;
-  [[nodiscard]] base::Result<model::Session> read(const std::filesystem::path& path,
-                                                  const Options& options) const override;
-};
+extern const Reader kReader;
 
 /// The same of text in memory; `path` is what errors call it.
 [[nodiscard]] base::Result<model::Session> read_text(std::string_view text, const std::string& path,

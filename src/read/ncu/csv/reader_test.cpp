@@ -218,7 +218,7 @@ TEST(NcuCsv, SummariesThatArePrintedForPeople) {
       "Invocations 4\n  " +
       base::replace_all(table, "\n", "\n  ") + "Device 1, CC 8.9\n    two (3, 1, 1)x(8, 1, 1), Invocations 1\n" + table;
   for (const std::string& text : {kernels, gpus}) {
-    EXPECT_TRUE(NcuCsvReader().sniff(std::as_bytes(std::span(text)), "x.txt"));
+    EXPECT_TRUE(kReader.sniff(std::as_bytes(std::span(text)), "x.txt"));
     const model::Session session = session_of(text);
     ASSERT_EQ(session.measurements.size(), 2u) << text;
     const model::Measurement& add = session.measurements[0];
@@ -306,9 +306,9 @@ TEST(NcuCsv, CutAndFlippedFilesNeverCrash) {
 
 TEST(NcuCsv, IsSniffedByContent) {
   const std::string text = golden("k_nested_details.csv.zst");
-  EXPECT_TRUE(NcuCsvReader().sniff(std::as_bytes(std::span(text)).first(4096), "x.txt"));
+  EXPECT_TRUE(kReader.sniff(std::as_bytes(std::span(text)).first(4096), "x.txt"));
   const std::string other = "\"ID\",\"Name\"\n\"1\",\"x\"\n";
-  EXPECT_FALSE(NcuCsvReader().sniff(std::as_bytes(std::span(other)), "x.csv"));
+  EXPECT_FALSE(kReader.sniff(std::as_bytes(std::span(other)), "x.csv"));
 }
 
 /// kind count, one a line

@@ -50,9 +50,8 @@ Capture read_capture(std::string_view command_line) {
   const std::vector<std::string_view> words = base::split(command_line, ' ');
   const auto value_of = [&](std::size_t& i, std::string_view option) -> std::optional<std::string> {
     if (words[i] == option && i + 1 < words.size()) return std::string(words[++i]);
-    if (words[i].starts_with(option) && words[i].size() > option.size() && words[i][option.size()] == '=') {
+    if (words[i].starts_with(option) && words[i].size() > option.size() && words[i][option.size()] == '=')
       return std::string(words[i].substr(option.size() + 1));
-    }
     return std::nullopt;
   };
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -432,9 +431,8 @@ class Builder {
         }
       }
     }
-    if (own->start_end != nullptr) {
+    if (own->start_end != nullptr)
       measurement.ranges.push_back(open_range(state, *own->start_end, model::RangeKind::kStartEnd, false));
-    }
   }
 
   /// Position within its occurrence and number of the occurrence of its path, both among the results of the report.
@@ -477,7 +475,7 @@ base::Result<model::Session> to_session(const File& file) {
   return Builder(file).build();
 }
 
-bool NcuReportReader::sniff(std::span<const std::byte> head, const std::filesystem::path& path) const {
+static bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) {
   const std::string_view bytes(reinterpret_cast<const char*>(head.data()), head.size());
   if (!is_zstd(bytes)) return File::sniff(bytes);
   // nothing of a zstd block can be unpacked before all of it (up to 128 KiB) is there
@@ -485,9 +483,11 @@ bool NcuReportReader::sniff(std::span<const std::byte> head, const std::filesyst
   return File::sniff(block ? std::string_view(*block) : bytes);
 }
 
-base::Result<model::Session> NcuReportReader::read(const std::filesystem::path& path, const Options&) const {
+static base::Result<model::Session> read(const std::filesystem::path& path, const Options&) {
   auto file = TRY(File::open(path));
   return to_session(file);
 }
+
+const Reader kReader{"ncu-report", sniff, read};
 
 }  // namespace rangescope::read::ncu_report

@@ -11,13 +11,7 @@
 
 namespace rangescope::read::ncu_report {
 
-class NcuReportReader final : public Reader {
- public:
-  [[nodiscard]] std::string_view name() const override { return "ncu-report"; }
-  [[nodiscard]] bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) const override;
-  [[nodiscard]] base::Result<model::Session> read(const std::filesystem::path& path,
-                                                  const Options& options) const override;
-};
+extern const Reader kReader;
 
 /// O(results * metrics). Results that are damaged become losses; kBadData when all are.
 [[nodiscard]] base::Result<model::Session> to_session(const File& file);

@@ -13,7 +13,7 @@ namespace rangescope::read::ncu_report {
 namespace reader_test {
 
 model::Session golden_session(const std::string& name) {
-  auto session = NcuReportReader().read(golden_path(name + ".ncu-repz"), {});
+  auto session = kReader.read(golden_path(name + ".ncu-repz"), {});
   EXPECT_TRUE(session.has_value()) << name << (session ? "" : base::to_string(session.error()));
   return session ? std::move(*session) : model::Session{};
 }
@@ -163,7 +163,7 @@ TEST(NcuReport, IsSniffedByContent) {
   EXPECT_TRUE(File::sniff(std::string_view(bytes).substr(0, 4096)));
   const std::string packed = golden_path("ar_async.ncu-repz");
   const auto head = base::read_head(packed, 4096);
-  EXPECT_TRUE(NcuReportReader().sniff(std::as_bytes(std::span(*head)), packed));
+  EXPECT_TRUE(kReader.sniff(std::as_bytes(std::span(*head)), packed));
   EXPECT_FALSE(File::sniff(std::string_view("NVR\0\x10\0\0\0 a mesh of a game", 24)));
   EXPECT_FALSE(File::sniff("\x28\xb5\x2f\xfd and then nothing of the kind"));
   EXPECT_FALSE(File::sniff(""));

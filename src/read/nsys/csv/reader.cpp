@@ -160,7 +160,7 @@ class Sums {
     const model::CopyKind kind = copy_kind(what);
     const bool memset = what.find("memset") != std::string::npos;
     const auto same = [&](const model::CopySummary& copy) { return copy.kind == kind && copy.memset == memset; };
-    auto found = std::find_if(s_.summary.copies.begin(), s_.summary.copies.end(), same);
+    auto found = std::ranges::find_if(s_.summary.copies, same);
     if (found == s_.summary.copies.end()) found = s_.summary.copies.insert(found, {kind, memset});
     found->calls = row.count("count");
     (sizes ? found->bytes : found->total_ns) += *value;
@@ -326,8 +326,8 @@ void skip_mark(std::string_view& text) {
 
 /// Rows of every table have one, headers none.
 bool has_number(const Fields& fields) {
-  return std::any_of(fields.begin(), fields.end(),
-                     [](std::string_view field) { return base::to_double(base::trim(field)).has_value(); });
+  return std::ranges::any_of(fields,
+                             [](std::string_view field) { return base::to_double(base::trim(field)).has_value(); });
 }
 
 /// Reads texts one after the other into one session.
@@ -480,7 +480,7 @@ bool same_recording(const std::filesystem::path& a, const std::filesystem::path&
   const auto of_a = recording_of(a), of_b = recording_of(b);
   if (of_a && of_b && *of_a != *of_b) return false;
   const std::set<Table> in_a = trace_tables(a), in_b = trace_tables(b);
-  return std::none_of(in_a.begin(), in_a.end(), [&](Table table) { return in_b.contains(table); });
+  return std::ranges::none_of(in_a, [&](Table table) { return in_b.contains(table); });
 }
 
 bool table_of(const std::filesystem::path& table, const std::filesystem::path& whole) {
@@ -518,7 +518,7 @@ base::Result<model::Session> read_files(std::span<const std::filesystem::path> p
   return session;
 }
 
-bool NsysCsvReader::sniff(std::span<const std::byte> head, const std::filesystem::path& path) const {
+static bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) {
   const auto has_table = [](std::string_view text, bool whole) {
     skip_mark(text);
     const std::string printed = printed_as_csv(text);
@@ -540,8 +540,10 @@ bool NsysCsvReader::sniff(std::span<const std::byte> head, const std::filesystem
   return more && has_table(*more, false);
 }
 
-base::Result<model::Session> NsysCsvReader::read(const std::filesystem::path& path, const Options&) const {
+static base::Result<model::Session> read(const std::filesystem::path& path, const Options&) {
   return read_files(std::span(&path, 1));
 }
+
+const Reader kReader{"nsys-csv", sniff, read};
 
 }  // namespace rangescope::read::nsys_csv

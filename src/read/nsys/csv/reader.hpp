@@ -15,13 +15,7 @@
 
 namespace rangescope::read::nsys_csv {
 
-class NsysCsvReader : public Reader {
- public:
-  [[nodiscard]] std::string_view name() const override { return "nsys-csv"; }
-  [[nodiscard]] bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) const override;
-  [[nodiscard]] base::Result<model::Session> read(const std::filesystem::path& path,
-                                                  const Options& options) const override;
-};
+extern const Reader kReader;
 
 /// Whether two files hold tables of one recording: nsys names them "<recording>_<report>.csv", and where a name does
 /// not say, they are taken together. Never when both have the same trace table. Reads their first 4 KiB.

@@ -89,22 +89,22 @@ TEST(NsysCsv, ChatterOrNameTellsStartEndFromPushPop) {
 }
 
 TEST(NsysCsv, RecordedTables) {
-  EXPECT_EQ(show(NsysCsvReader{}.read(kGolden + "zoo_nvtx_startend_sum.csv", {})),
+  EXPECT_EQ(show(kReader.read(kGolden + "zoo_nvtx_startend_sum.csv", {})),
             "start/end @request x2 300424 ns, median 150212 max 162325 gpu -\n");
-  EXPECT_EQ(show(NsysCsvReader{}.read(kGolden + "zoo_cuda_gpu_mem_time_sum.csv", {})),
+  EXPECT_EQ(show(kReader.read(kGolden + "zoo_cuda_gpu_mem_time_sum.csv", {})),
             "copy 1 x3 22207 ns 0 B\ncopy 2 x1 6496 ns 0 B\nmemset x1 832 ns 0 B\n");
-  const auto kernels = NsysCsvReader{}.read(kGolden + "zoo_nvtx_kern_sum.csv", {});
+  const auto kernels = kReader.read(kGolden + "zoo_nvtx_kern_sum.csv", {});
   ASSERT_TRUE(kernels);
   ASSERT_EQ(kernels->summary.kernels.size(), 27u);
   EXPECT_TRUE(kernels->summary.kernels[0].outside);
   EXPECT_EQ(kernels->summary.kernels[0].tid, 463u);
-  const auto projected = show(NsysCsvReader{}.read(kGolden + "zoo_nvtx_gpu_proj_sum.csv", {}));
+  const auto projected = show(kReader.read(kGolden + "zoo_nvtx_gpu_proj_sum.csv", {}));
   EXPECT_NE(projected.find("push/pop LLM@decode_all x2 211149 ns, median - max - gpu 191070\n"), std::string::npos)
       << projected;
   for (const char* file : {"zoo_nvtx_startend_sum.csv", "zoo_nvtx_kern_sum.csv", "zoo_nvtx_gpu_proj_sum.csv",
                            "zoo_cuda_gpu_kern_sum.csv"}) {
     const std::string head = *base::read_head(kGolden + file, 4096);
-    EXPECT_TRUE(NsysCsvReader{}.sniff(std::as_bytes(std::span(head)), file)) << file;
+    EXPECT_TRUE(kReader.sniff(std::as_bytes(std::span(head)), file)) << file;
   }
 }
 
@@ -132,7 +132,7 @@ TEST(NsysCsv, TablesForPeople) {
       "kernel \"quoted\", and long: longer than its column is x1 2000000 ns, max 2000000\n";
   EXPECT_EQ(show(read_text(text, "out.txt")), expected);
   EXPECT_EQ(show(read_text(base::replace_all(text, "\n", "\r\n"), "out.txt")), expected);
-  EXPECT_TRUE(NsysCsvReader{}.sniff(std::as_bytes(std::span(text)), "out.txt"));
+  EXPECT_TRUE(kReader.sniff(std::as_bytes(std::span(text)), "out.txt"));
   // Text from any line on: what stands above a table's line of dashes is its header, so a table without one is not
   // read.
   EXPECT_EQ(show(read_text(text.substr(text.find(" ** NVTX")), "out.txt")),
@@ -203,7 +203,7 @@ TEST(NsysCsv, BadRowsAreCountedAndForeignFilesRefused) {
             "x.csv: no header of an nsys stats table in 2 lines\n"
             "hint: Make one with: nsys stats --report nvtx_sum --report nvtx_kern_sum --format csv FILE");
   const std::string_view ncu = "\"ID\",\"Process ID\",\"Kernel Name\",\"Metric Name\"\n";
-  EXPECT_FALSE(NsysCsvReader{}.sniff(std::as_bytes(std::span(ncu)), "x.csv"));
+  EXPECT_FALSE(kReader.sniff(std::as_bytes(std::span(ncu)), "x.csv"));
 }
 
 TEST(NsysCsv, TablesAreFoundBehindWhatTheProgramPrinted) {
@@ -213,7 +213,7 @@ TEST(NsysCsv, TablesAreFoundBehindWhatTheProgramPrinted) {
   const auto sniffs = [&](const std::string& text) {
     const auto path = folder.path() / "log.txt";
     EXPECT_TRUE(base::write_file(path, text));
-    return NsysCsvReader{}.sniff(std::as_bytes(std::span(text).first(4096)), path);
+    return kReader.sniff(std::as_bytes(std::span(text).first(4096)), path);
   };
   EXPECT_TRUE(sniffs(output + "Time (%),Total Time (ns),Instances,Avg (ns),Name\n100,7,1,7,k\n"));
   EXPECT_FALSE(sniffs(output + "time,name,count\n1,a,2\n"));

@@ -139,7 +139,7 @@ base::Result<std::vector<Nsys>> find_nsys(std::string_view asked) {
   for (const fs::path& place : base::find_tools("nsys", search)) {
     std::error_code error;
     const fs::path real = fs::canonical(place, error);
-    if (error || std::find(seen.begin(), seen.end(), real) != seen.end()) continue;
+    if (error || std::ranges::find(seen, real) != seen.end()) continue;
     seen.push_back(real);
     if (const Version version = version_of(place); version.year > 0) out.push_back({place, version});
   }
@@ -155,7 +155,7 @@ std::vector<std::string> missing_libraries(const fs::path& program) {
     const auto arrow = line.find(" => not found");
     if (arrow == std::string_view::npos) continue;
     // ldd names a library once for each library that wants it
-    if (std::string name(base::trim(line.substr(0, arrow))); std::find(out.begin(), out.end(), name) == out.end())
+    if (std::string name(base::trim(line.substr(0, arrow))); std::ranges::find(out, name) == out.end())
       out.push_back(std::move(name));
   }
   return out;
@@ -295,15 +295,14 @@ base::Result<void> import_stream(const fs::path& nsys, const fs::path& stream, c
   if (missing.empty())
     return base::fail(base::Code::kBadData, "QdstrmImporter failed: " + ending(*ended), stream.string(), {});
   for (const std::string& library : missing)
-    if (std::string package = package_of(library);
-        std::find(packages.begin(), packages.end(), package) == packages.end())
+    if (std::string package = package_of(library); std::ranges::find(packages, package) == packages.end())
       packages.push_back(std::move(package));
   return base::fail(base::Code::kToolMissing,
                     "QdstrmImporter needs " + base::printable(base::join(missing, ", ")) + ", which this system lacks",
                     importer->string(), "Install " + base::join(packages, " ") + " and try again.");
 }
 
-bool NsysRepReader::sniff(std::span<const std::byte> head, const fs::path&) const {
+static bool sniff(std::span<const std::byte> head, const fs::path&) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   return text.starts_with(kReport) || is_stream(text);
 }
@@ -340,7 +339,7 @@ base::Result<fs::path> export_of(const fs::path& path, const Options& options) {
 
 }  // namespace
 
-base::Result<fs::path> NsysRepReader::database(const fs::path& path, const Options& options) const {
+static base::Result<fs::path> database(const fs::path& path, const Options& options) {
   auto made = export_of(path, options);
   if (made) return made;
   const auto beside = export_beside(path);
@@ -349,7 +348,7 @@ base::Result<fs::path> NsysRepReader::database(const fs::path& path, const Optio
   return *beside;
 }
 
-base::Result<model::Session> NsysRepReader::read(const fs::path& path, const Options& options) const {
+static base::Result<model::Session> read(const fs::path& path, const Options& options) {
   const auto sqlite = TRY(database(path, options));
   auto session = read_any(sqlite, options);
   if (!session) return session;
@@ -359,9 +358,11 @@ base::Result<model::Session> NsysRepReader::read(const fs::path& path, const Opt
                                    " beside it was read instead"});
   for (model::Source& source : session->sources) {
     source.path = path.string();
-    source.format = name();
+    source.format = kReader.name;
   }
   return session;
 }
+
+const Reader kReader{"nsys-rep", sniff, read, database};
 
 }  // namespace rangescope::read::nsys_rep

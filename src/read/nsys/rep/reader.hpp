@@ -15,16 +15,7 @@
 
 namespace rangescope::read::nsys_rep {
 
-class NsysRepReader : public Reader {
- public:
-  [[nodiscard]] std::string_view name() const override { return "nsys-rep"; }
-  [[nodiscard]] bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) const override;
-  [[nodiscard]] base::Result<model::Session> read(const std::filesystem::path& path,
-                                                  const Options& options) const override;
-  /// kToolMissing, kBadData as read().
-  [[nodiscard]] base::Result<std::filesystem::path> database(const std::filesystem::path& path,
-                                                             const Options& options) const override;
-};
+extern const Reader kReader;
 
 /// A .qdstrm as a report, by the importer of this nsys. kToolMissing where it has none or a library is missing.
 [[nodiscard]] base::Result<void> import_stream(const std::filesystem::path& nsys, const std::filesystem::path& stream,

@@ -50,7 +50,7 @@ class NsysRep : public ::testing::Test {
   std::string read(const std::string& path, const std::string& tool) {
     Options options;
     options.nsys_path = tool;
-    const auto session = NsysRepReader{}.read(path, options);
+    const auto session = kReader.read(path, options);
     if (!session) return base::to_string(session.error());
     return std::to_string(session->kernels.size()) + " kernels from " + session->sources.at(0).format + ' ' +
            session->sources.at(0).path;
@@ -155,7 +155,7 @@ TEST_F(NsysRep, ImporterIsFoundWhereDebianPutsIt) {
 }
 
 TEST_F(NsysRep, SniffsByContent) {
-  const auto sniff = [](std::string_view head) { return NsysRepReader{}.sniff(std::as_bytes(std::span(head)), "x"); };
+  const auto sniff = [](std::string_view head) { return kReader.sniff(std::as_bytes(std::span(head)), "x"); };
   EXPECT_TRUE(sniff("NVIDIA Tegra Profiler Report 1."));
   EXPECT_TRUE(sniff("U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1-df9881f"));
   EXPECT_FALSE(sniff("SQLite format 3"));
@@ -177,7 +177,7 @@ TEST_F(NsysRep, TooOldNsysThatEndsWithAnExceptionIsToldByTheVersionInside) {
   const auto session = [&] {
     Options options;
     options.nsys_path = tool;
-    return NsysRepReader{}.read(report, options);
+    return kReader.read(report, options);
   }();
   ASSERT_FALSE(session);
   EXPECT_EQ(session.error().code, base::Code::kToolMissing);
@@ -190,9 +190,9 @@ TEST_F(NsysRep, ExportBesideAReportThatCannotBeOpenedIsReadAndNamed) {
   const std::string tool = nsys("2022.4.2.1"), report = file("r.nsys-rep", "NVIDIA Tegra Profiler Report 2024@6@2@225");
   Options options;
   options.nsys_path = tool;
-  EXPECT_FALSE(NsysRepReader{}.read(report, options));
+  EXPECT_FALSE(kReader.read(report, options));
   fs::copy_file(kGolden + "zoo.sqlite", folder_ / "r.sqlite");
-  const auto session = NsysRepReader{}.read(report, options);
+  const auto session = kReader.read(report, options);
   ASSERT_TRUE(session);
   EXPECT_EQ(session->kernels.size(), 51u);
   const auto said = std::find_if(session->losses.begin(), session->losses.end(),

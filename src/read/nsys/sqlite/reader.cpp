@@ -88,11 +88,10 @@ class Collecting {
       found = of_type_.emplace(type, One{}).first;
     }
     One& one = found->second;
-    if (one.ends.empty() || one.ends.back() < at) {
+    if (one.ends.empty() || one.ends.back() < at)
       one.ends.push_back(at);
-    } else if (one.ends.back() > at) {
+    else if (one.ends.back() > at)
       return bad_row(outcome, "samples are out of order");
-    }
     const auto known = names_.find({type, id});
     if (known == names_.end()) return bad_row(outcome, "a metric without a name");
     auto [column, fresh] = one.column_of.try_emplace(id, one.metrics.size());
@@ -167,7 +166,7 @@ GpuMetrics read_gpu_metrics(const Source& source) {
 /// Hands the streams over, with what is known of their GPUs.
 void add_gpu_metrics(GpuMetrics&& from, const std::vector<Gpu>& gpus, model::Session& session) {
   for (GpuMetrics::Stream& stream : from.streams) {
-    const auto gpu = std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& each) { return each.id == stream.gpu; });
+    const auto gpu = std::ranges::find_if(gpus, [&](const Gpu& each) { return each.id == stream.gpu; });
     if (gpu != gpus.end()) {
       stream.samples.uuid = gpu->uuid;
       stream.samples.name = gpu->name;
@@ -245,10 +244,10 @@ void name_cpu_samples(const StringIds& strings, CpuSamples& read) {
 /// Into Session::cpu, with the threads that the session has already. O(n log n).
 void add_cpu_samples(CpuSamples read, model::Session& session) {
   if (read.samples.empty()) return;
-  std::sort(read.frames.begin(), read.frames.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(read.frames, [](const auto& a, const auto& b) {
     return a.sample != b.sample ? a.sample < b.sample : a.depth > b.depth;  // the outermost first
   });
-  std::sort(read.samples.begin(), read.samples.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(read.samples, [](const auto& a, const auto& b) {
     return a.thread != b.thread ? a.thread < b.thread : a.start_ns < b.start_ns;
   });
   model::CpuProfile& cpu = session.cpu;
@@ -365,13 +364,13 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
 
 }  // namespace
 
-bool NsysSqliteReader::sniff(std::span<const std::byte> head, const std::filesystem::path& path) const {
+static bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) {
   if (head.size() < sizeof kFileHead || std::memcmp(head.data(), kFileHead, sizeof kFileHead) != 0) return false;
   const auto source = Source::open(path);
   return !source || has_ours(*source);  // a damaged one is for read() to explain
 }
 
-base::Result<model::Session> NsysSqliteReader::read(const std::filesystem::path& path, const Options& options) const {
+static base::Result<model::Session> read(const std::filesystem::path& path, const Options& options) {
   auto source = Source::open(path);
   if (!source) {
     base::Error error = source.error();
@@ -387,5 +386,9 @@ base::Result<model::Session> read_through_library(const std::filesystem::path& p
   source.forget_pages();
   return read_source(source, options);
 }
+
+const Reader kReader{
+    "nsys-sqlite", sniff, read,
+    [](const std::filesystem::path& path, const Options&) -> base::Result<std::filesystem::path> { return path; }};
 
 }  // namespace rangescope::read::nsys_sqlite

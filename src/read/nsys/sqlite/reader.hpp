@@ -5,17 +5,7 @@
 
 namespace rangescope::read::nsys_sqlite {
 
-class NsysSqliteReader : public Reader {
- public:
-  [[nodiscard]] std::string_view name() const override { return "nsys-sqlite"; }
-  [[nodiscard]] bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) const override;
-  [[nodiscard]] base::Result<model::Session> read(const std::filesystem::path& path,
-                                                  const Options& options) const override;
-  [[nodiscard]] base::Result<std::filesystem::path> database(const std::filesystem::path& path,
-                                                             const Options& /*options*/) const override {
-    return path;
-  }
-};
+extern const Reader kReader;
 
 /// The same through the SQLite library alone: what tests compare the page decoder with.
 [[nodiscard]] base::Result<model::Session> read_through_library(const std::filesystem::path& path,

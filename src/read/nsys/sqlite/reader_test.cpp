@@ -12,7 +12,7 @@ namespace reader_test {
 const std::string kGolden = std::string(RANGESCOPE_SOURCE_DIR) + "/tests/golden/nsys/";
 
 model::Session golden(const std::string& name) {
-  auto session = NsysSqliteReader{}.read(kGolden + name, {});
+  auto session = kReader.read(kGolden + name, {});
   EXPECT_TRUE(session) << (session ? "" : base::to_string(session.error()));
   return session ? std::move(*session) : model::Session{};
 }

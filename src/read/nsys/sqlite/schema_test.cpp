@@ -172,7 +172,7 @@ std::string run(const std::string& sql, int threads = 0) {
   }
   Options options;
   options.threads = threads;
-  auto session = NsysSqliteReader{}.read(scratch.path(), options);
+  auto session = kReader.read(scratch.path(), options);
   if (!session) return base::to_string(session.error()).substr(scratch.path().string().size());
   EXPECT_EQ(session_text(*session), session_text(*read_through_library(scratch.path(), options)));
   return session_text(*session);
@@ -277,7 +277,7 @@ TEST(NsysSchema, MigrationsOfUnifiedMemoryNeedNoCall) {
                               "insert into CUPTI_ACTIVITY_KIND_MEMCPY values(10, 20, 4096, 11, " +
                               id(kP1) + "), (30, 40, 4096, 1, " + id(kP1) + ");"));
   }
-  const auto session = NsysSqliteReader{}.read(scratch.path(), {});
+  const auto session = kReader.read(scratch.path(), {});
   ASSERT_TRUE(session);
   ASSERT_EQ(session->copies.size(), 2u);
   EXPECT_TRUE(session->copies[0].migration);
@@ -305,7 +305,7 @@ TEST(NsysSchema, GpuMetricsAreSamples) {
                 "create table NVTX_EVENTS(start, end, eventType, text, globalTid, domainId);"
                 "insert into NVTX_EVENTS values(1, 9, 59, 'r', 111, 0);"));
   }
-  const auto session = NsysSqliteReader{}.read(scratch.path(), {});
+  const auto session = kReader.read(scratch.path(), {});
   ASSERT_TRUE(session);
   ASSERT_EQ(session->samples.size(), 1u);
   const model::SampleStream& samples = session->samples[0];
@@ -347,13 +347,13 @@ TEST(NsysSchema, ForeignDatabaseIsRefused) {
   Scratch scratch;
   { ASSERT_TRUE(base::Database::create(scratch.path())->execute("create table photos(a)")); }
   const std::string head = *base::read_head(scratch.path(), 4096);
-  EXPECT_FALSE(NsysSqliteReader{}.sniff(std::as_bytes(std::span(head)), scratch.path()));
+  EXPECT_FALSE(kReader.sniff(std::as_bytes(std::span(head)), scratch.path()));
 }
 
 TEST(NsysSchema, EnvironmentOfTheProfiledProgramIsNotCopied) {
   Scratch scratch;
   { ASSERT_TRUE(base::Database::create(scratch.path())->execute(export_sql(30400))); }
-  const auto session = NsysSqliteReader{}.read(scratch.path(), {});
+  const auto session = kReader.read(scratch.path(), {});
   ASSERT_TRUE(session);
   EXPECT_EQ(session->strings.find("secret=1"), 0u);
 }
@@ -361,12 +361,12 @@ TEST(NsysSchema, EnvironmentOfTheProfiledProgramIsNotCopied) {
 TEST(NsysSqlite, PagesEqualTheLibraryAndThreadsDoNotMatter) {
   for (const char* name : {"zoo", "zoo_graphnode", "cpu", "work", "autograd", "mp"}) {
     const std::string path = kGolden + name + ".sqlite";
-    const std::string pages = session_text(*NsysSqliteReader{}.read(path, {}));
+    const std::string pages = session_text(*kReader.read(path, {}));
     EXPECT_EQ(pages, session_text(*read_through_library(path, {}))) << name;
     for (const int threads : {1, 2, 3}) {
       Options options;
       options.threads = threads;
-      EXPECT_EQ(pages, session_text(*NsysSqliteReader{}.read(path, options))) << name;
+      EXPECT_EQ(pages, session_text(*kReader.read(path, options))) << name;
     }
   }
 }
@@ -375,7 +375,7 @@ TEST(NsysSqlite, CutAndFlippedExportsFailOrTellWhatIsMissing) {
   std::mt19937 random(11);
   for (const char* name : {"zoo", "mp"}) {
     const std::string good = *base::read_file(kGolden + name + ".sqlite");
-    const std::string whole = session_text(*NsysSqliteReader{}.read(kGolden + name + ".sqlite", {}));
+    const std::string whole = session_text(*kReader.read(kGolden + name + ".sqlite", {}));
     Scratch scratch;
     for (int round = 0; round < 120; ++round) {
       std::string bad = good;
@@ -386,7 +386,7 @@ TEST(NsysSqlite, CutAndFlippedExportsFailOrTellWhatIsMissing) {
           bad[random() % (round % 2 ? 8192 : bad.size())] = static_cast<char>(random());
       }
       ASSERT_TRUE(base::write_file(scratch.path(), bad));
-      const auto session = NsysSqliteReader{}.read(scratch.path(), {});
+      const auto session = kReader.read(scratch.path(), {});
       if (!session) {
         EXPECT_TRUE(session.error().code == base::Code::kBadData || session.error().code == base::Code::kIo);
         EXPECT_FALSE(session.error().where.empty());
@@ -432,7 +432,7 @@ TEST(NsysSqlite, CpuSamplesAreRead) {
                               "insert into SAMPLING_CALLCHAINS values(1, 101, 102, 0), (1, 100, 102, 1), (2, 101, 102, "
                               "0), (2, 100, 102, 1), (3, 100, 102, 0);"));
   }
-  const auto session = NsysSqliteReader{}.read(scratch.path(), {});
+  const auto session = kReader.read(scratch.path(), {});
   ASSERT_TRUE(session) << base::to_string(session.error());
   const model::CpuProfile& cpu = session->cpu;
   EXPECT_EQ(cpu.interval_ns, 2000);
