@@ -76,7 +76,7 @@ void GraphNodes::place(model::Session& session) const {
     known.emplace(path_key(session.captured_paths[i]), i);
   for (auto& [thread, ranges] : OpenRanges::of(session, by_thread)) {
     std::vector<Question>& questions = by_thread[thread];
-    std::sort(questions.begin(), questions.end(), [](const Question& a, const Question& b) {
+    std::ranges::sort(questions, [](const Question& a, const Question& b) {
       return a.at_ns != b.at_ns ? a.at_ns < b.at_ns : a.graph_node < b.graph_node;
     });
     for (const Question& question : questions) {

@@ -358,13 +358,12 @@ class Matcher {
       };
       auto found =
           std::find_if(places.begin() + static_cast<std::ptrdiff_t>(std::min(next, places.size())), places.end(), same);
-      if (found == places.end())
-        found = std::find_if(places.begin(), places.end(), same);  // more rounds than in the timeline
+      if (found == places.end()) found = std::ranges::find_if(places, same);  // more rounds than in the timeline
       if (found == places.end()) {
         ++missed;
         const std::string name(s_.strings.view(s_.kernel_names[result.kernel_name].short_name));
         const std::string text = base::printable(name) + " in " + (key.empty() ? "no range" : base::printable(key));
-        if (unmet.size() < 5 && std::find(unmet.begin(), unmet.end(), text) == unmet.end()) unmet.push_back(text);
+        if (unmet.size() < 5 && std::ranges::find(unmet, text) == unmet.end()) unmet.push_back(text);
         continue;
       }
       next = static_cast<std::size_t>(found - places.begin()) + 1;
@@ -417,7 +416,7 @@ class Matcher {
     const auto call = [&](std::uint32_t kernel) -> const model::Launch& {
       return s_.launches[s_.kernels[kernel].launch];
     };
-    std::stable_sort(kernels.begin(), kernels.end(), [&](std::uint32_t a, std::uint32_t b) {
+    std::ranges::stable_sort(kernels, [&](std::uint32_t a, std::uint32_t b) {
       const model::Launch &x = call(a), &y = call(b);
       if (x.start_ns != y.start_ns) return x.start_ns < y.start_ns;
       return s_.kernels[a].start_ns < s_.kernels[b].start_ns;

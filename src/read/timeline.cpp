@@ -19,7 +19,7 @@ void add_waits_of_calls(model::Session& s) {
     const model::Launch& call = s.launches[i];
     if (call.kind == model::LaunchKind::kSynchronize && call.end_ns != model::kOpen) order.push_back(i);
   }
-  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+  std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
     const model::Launch &x = s.launches[a], &y = s.launches[b];
     if (x.thread != y.thread) return x.thread < y.thread;
     return x.start_ns != y.start_ns ? x.start_ns < y.start_ns : x.end_ns > y.end_ns;

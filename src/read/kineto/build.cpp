@@ -389,7 +389,7 @@ class Builder {
   /// holds the other. Traces of whole microseconds have ends that lie up to one behind that of what holds them.
   void order_ranges() {
     const auto id = [](const model::Range& range) { return range.end_thread; };
-    std::sort(s_.ranges.begin(), s_.ranges.end(), [&](const model::Range& a, const model::Range& b) {
+    std::ranges::sort(s_.ranges, [&](const model::Range& a, const model::Range& b) {
       if (a.thread != b.thread) return a.thread < b.thread;
       if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
       return a.end_ns != b.end_ns ? a.end_ns > b.end_ns : id(a) < id(b);
@@ -459,7 +459,7 @@ class Builder {
 
   void link_work() {
     // A driver call inside a runtime call has its correlation id: the outer one counts.
-    std::sort(calls_.begin(), calls_.end(), [&](const auto& a, const auto& b) {
+    std::ranges::sort(calls_, [&](const auto& a, const auto& b) {
       return a.first != b.first ? a.first < b.first : s_.launches[a.second].start_ns < s_.launches[b.second].start_ns;
     });
     for (std::uint32_t i = 0; i < s_.ranges.size(); ++i) {
@@ -467,7 +467,7 @@ class Builder {
       if (range.end_thread != kNone && range.domain == 0) operators_.emplace_back(range.end_thread, i);
       range.end_thread = kNone;
     }
-    std::sort(operators_.begin(), operators_.end());
+    std::ranges::sort(operators_);
     if (s_.processes.empty() && (!s_.kernels.empty() || !s_.copies.empty() || !s_.memsets.empty())) (void)process(0);
     link(s_.kernels, model::LaunchKind::kKernel);
     link(s_.copies, model::LaunchKind::kCopy);
@@ -480,11 +480,10 @@ class Builder {
   }
 
   void extents() {
-    if (span_end_ > 0) {
+    if (span_end_ > 0)
       set_extents(s_, span_begin_, span_end_);
-    } else {
+    else
       set_extents(s_);
-    }
     if (base_ns_ > 0 && s_.clock.anchor_unix_ns == 0) {
       s_.clock.anchor_ns = s_.begin_ns;
       s_.clock.anchor_unix_ns = s_.begin_ns + base_ns_;
@@ -523,8 +522,7 @@ class Builder {
     std::vector<char> idle(s_.threads.size());
     for (std::size_t thread = 0; thread < ranges.size(); ++thread) {
       if (works[thread] != 0 || ranges[thread].empty()) continue;
-      std::sort(ranges[thread].begin(), ranges[thread].end(),
-                [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
+      std::ranges::sort(ranges[thread], [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
       std::int64_t waits = 0, all = 0, waits_until = ranges[thread].front()->start_ns, until = waits_until;
       const auto add = [](const model::Range& range, std::int64_t& reached) {
         const std::int64_t from = std::max(range.start_ns, reached);
@@ -549,7 +547,7 @@ class Builder {
     std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> calls(s_.threads.size());
     for (const model::Launch& call : s_.launches)
       if (call.end_ns != model::kOpen) calls[call.thread].emplace_back(call.start_ns, call.end_ns);
-    for (auto& of_thread : calls) std::sort(of_thread.begin(), of_thread.end());
+    for (auto& of_thread : calls) std::ranges::sort(of_thread);
     std::vector<std::vector<const model::Range*>> spent(s_.threads.size());
     for (const model::Range& range : s_.ranges) {
       if (range.domain != overhead || range.end_ns == model::kOpen) continue;
@@ -562,8 +560,7 @@ class Builder {
       }
     }
     for (auto& of_thread : spent)
-      std::sort(of_thread.begin(), of_thread.end(),
-                [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
+      std::ranges::sort(of_thread, [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
     std::vector<const model::Range*> open;
     std::vector<std::size_t> next(s_.threads.size());
     const auto end_of = [&](std::uint32_t thread, std::int64_t until) {  // all that begins before `until`
@@ -631,13 +628,12 @@ base::Result<model::Session> build(Splitter splitter, const std::string& name) {
   Event event;
   Piece piece;
   while (splitter.next(piece)) {
-    if (!piece.key.empty()) {
+    if (!piece.key.empty())
       builder.member(piece.key, piece.text);
-    } else if (parser.parse(piece.text, event)) {
+    else if (parser.parse(piece.text, event))
       builder.add(event);
-    } else {
+    else
       builder.bad();
-    }
   }
   const std::string where = name + ": byte " + std::to_string(splitter.offset());
   if (builder.known() == 0) {

@@ -37,8 +37,7 @@ class EventParser {
  public:
   EventParser();
   ~EventParser();
-  EventParser(const EventParser&) = delete;
-  EventParser& operator=(const EventParser&) = delete;
+  EventParser& operator=(EventParser&&) = delete;
 
   /// False when it is no object or no JSON.
   [[nodiscard]] bool parse(std::string_view text, Event& event);

@@ -51,7 +51,7 @@ std::vector<std::filesystem::path> entries_in(const std::filesystem::path& folde
     }
     if (!found.empty()) break;
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   return found;
 }
 
@@ -83,11 +83,10 @@ Chunks find_chunks(std::span<const std::byte> file, const Release& release) {
       continue;
     }
     std::size_t end = file.size();
-    if (header.bytes <= file.size() - at) {
+    if (header.bytes <= file.size() - at)
       end = at + header.bytes;
-    } else {
+    else
       found.truncated_bytes += header.bytes - (file.size() - at);
-    }
     const std::size_t begin = at + sizeof header;
     // A chunk whose size is damaged would swallow its neighbours: look for them behind its last record.
     std::size_t next = (data_end(file, begin, end) + kPage - 1) / kPage * kPage;
@@ -102,7 +101,7 @@ Chunks find_chunks(std::span<const std::byte> file, const Release& release) {
     at = std::max(end, at + kPage) / kPage * kPage;
     if (end % kPage != 0) break;
   }
-  std::stable_sort(found.list.begin(), found.list.end(), [](const Chunk& a, const Chunk& b) {
+  std::ranges::stable_sort(found.list, [](const Chunk& a, const Chunk& b) {
     return a.stream != b.stream ? a.stream < b.stream : a.sequence < b.sequence;
   });
   for (std::size_t i = 0; i < found.list.size(); ++i) {

@@ -83,7 +83,7 @@ void CounterReader::add_round(const Round& round, const std::vector<std::uint32_
   const auto target = targets_.find(round.head.head.id);
   const auto named = [&](std::uint32_t id) { return names_.contains(id); };
   if (target == targets_.end() || target->second.names.empty() || round.values.size() > metrics.size() ||
-      !std::all_of(target->second.names.begin(), target->second.names.end(), named)) {
+      !std::ranges::all_of(target->second.names, named)) {
     ++damaged_;
     return;
   }
@@ -154,8 +154,8 @@ std::string CounterReader::note_of(std::uint32_t target, std::uint32_t device) c
 }
 
 void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
-  const bool several = std::any_of(tallies_.begin(), tallies_.end(),
-                                   [&](const wired::Tally& other) { return other.device != tally.device; });
+  const bool several =
+      std::ranges::any_of(tallies_, [&](const wired::Tally& other) { return other.device != tally.device; });
   const std::string path = path_of(tally.head.id);
   const std::string on = several ? fmt::format(" (GPU {})", tally.device) : "";
   const auto add = [&](model::LossKind kind, std::uint64_t count, std::string detail) {
@@ -214,8 +214,8 @@ void CounterReader::finish(const std::string& where) {
   for (const auto& [id, metric] : metrics_) {
     if (id > 4096) continue;  // a damaged record; plans hold 512
     metrics.resize(std::max<std::size_t>(metrics.size(), id + 1), model::kNone);
-    const auto known = std::find_if(session_.metrics.begin(), session_.metrics.end(),
-                                    [&name = metric](const model::MetricDef& m) { return m.name == name; });
+    const auto known =
+        std::ranges::find_if(session_.metrics, [&name = metric](const model::MetricDef& m) { return m.name == name; });
     metrics[id] = static_cast<std::uint32_t>(known - session_.metrics.begin());
     if (known == session_.metrics.end())
       session_.metrics.push_back({metric, model::metric_unit(metric), "CUPTI range profiler"});

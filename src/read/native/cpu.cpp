@@ -400,9 +400,8 @@ class CpuReader {
 
   template <class T, class Time>
   static void order(std::vector<T>& items, const Time& time) {
-    std::stable_sort(items.begin(), items.end(), [&](const T& a, const T& b) {
-      return a.thread != b.thread ? a.thread < b.thread : time(a) < time(b);
-    });
+    std::ranges::stable_sort(
+        items, [&](const T& a, const T& b) { return a.thread != b.thread ? a.thread < b.thread : time(a) < time(b); });
   }
 
   /// Frames become functions: the same function at two addresses is one, an inlined one is one of its own.
@@ -477,9 +476,8 @@ class CpuReader {
     std::vector<bool> cut(cpu_.stacks.size());  // a stack's parent comes before it
     for (std::size_t s = 0; s < cpu_.stacks.size(); ++s)
       cut[s] = cpu_.stacks[s].parent != kNone && (cut[cpu_.stacks[s].parent] || is_cut(cpu_.stacks[s].parent));
-    const auto count = static_cast<std::uint64_t>(
-        std::count_if(cpu_.samples.begin(), cpu_.samples.end(),
-                      [&](const model::CpuSample& each) { return each.stack != kNone && cut[each.stack]; }));
+    const auto count = static_cast<std::uint64_t>(std::ranges::count_if(
+        cpu_.samples, [&](const model::CpuSample& each) { return each.stack != kNone && cut[each.stack]; }));
     if (count < 20 || count * 100 <= cpu_.samples.size()) return;  // a few, or one in a hundred, move nothing
     lose("cpu_chains_cut", count,
          fmt::format("{} of {} do not reach the thread's begin (followed by {}).", count,
@@ -502,7 +500,7 @@ class CpuReader {
   /// Of a program without ranges every process is told of, also those that loaded nothing. A process is written when it
   /// is first seen, and once more when it ends.
   void add_processes() {
-    std::stable_sort(lives_.begin(), lives_.end(), [](const model::Process& a, const model::Process& b) {
+    std::ranges::stable_sort(lives_, [](const model::Process& a, const model::Process& b) {
       return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.pid < b.pid;
     });
     std::unordered_map<std::uint32_t, std::size_t> known;

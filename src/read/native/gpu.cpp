@@ -136,16 +136,13 @@ class GpuReader {
     modules_.place(first_.launches, session_);
     nodes_.place(session_);
     model::Process& process = session_.processes.at(process_);
-    for (std::size_t i = first_.kernels; i < session_.kernels.size(); ++i) {
+    for (std::size_t i = first_.kernels; i < session_.kernels.size(); ++i)
       process.end_ns = std::max(process.end_ns, session_.kernels[i].end_ns);
-    }
     for (std::size_t i = first_.graphs; i < session_.graph_launches.size(); ++i) {
       auto& launch = session_.graph_launches[i];
       launch.kernel_nodes = nodes_.kernel_nodes(static_cast<std::uint32_t>(launch.graph_id));
     }
-    if (damage.torn_bytes > 0) {
-      lose("torn_tail", damage.torn_bytes, "bytes behind the last whole block were cut off");
-    }
+    if (damage.torn_bytes > 0) lose("torn_tail", damage.torn_bytes, "bytes behind the last whole block were cut off");
     if (damage.bad_records > 0 || undefined_ > 0) {
       lose("bad_gpu_records", damage.bad_records + undefined_,
            "records that contradict themselves or what was defined before");
@@ -219,9 +216,8 @@ class GpuReader {
     }
     std::size_t extension = 0;
     model::Kernel made;
-    if (kernel.head.small & gpu::kHasGraphNode) {
+    if (kernel.head.small & gpu::kHasGraphNode)
       made.graph_node = nodes_.use(record.extension(sizeof kernel, extension++), process_, session_);
-    }
     std::uint64_t duration = kernel.duration_ns;
     if (kernel.head.small & gpu::kHasLongDuration) duration = record.extension(sizeof kernel, extension);
     made.start_ns = kernel.start_ns;
@@ -347,10 +343,9 @@ class GpuReader {
   void link_launches() {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> calls;  // correlation, index
     calls.reserve(session_.launches.size() - first_.launches);
-    for (std::size_t i = first_.launches; i < session_.launches.size(); ++i) {
+    for (std::size_t i = first_.launches; i < session_.launches.size(); ++i)
       calls.emplace_back(session_.launches[i].correlation, static_cast<std::uint32_t>(i));
-    }
-    if (!std::is_sorted(calls.begin(), calls.end())) std::sort(calls.begin(), calls.end());
+    if (!std::ranges::is_sorted(calls)) std::ranges::sort(calls);
     std::uint64_t orphans = 0;
     const auto link = [&](auto& items, std::size_t from) {
       auto hint = calls.begin();
@@ -456,7 +451,7 @@ class GpuReader {
   // paused for counters, it is they who wait.
   void add_synchronizations() {
     const auto paused = [this](std::int64_t at) {
-      return std::any_of(session_.gpu_pauses.begin(), session_.gpu_pauses.end(), [&](const model::GpuPause& pause) {
+      return std::ranges::any_of(session_.gpu_pauses, [&](const model::GpuPause& pause) {
         return pause.process == process_ && pause.start_ns <= at && at < pause.end_ns;
       });
     };
@@ -516,9 +511,7 @@ std::optional<GpuStreamHead> gpu_stream_head(std::span<const std::byte> file) {
 
 base::Result<void> read_gpu(std::span<const std::byte> file, const std::string& where, std::uint32_t process,
                             model::Session& session) {
-  if (!gpu_stream_head(file)) {
-    return base::fail(base::Code::kBadData, "not a GPU stream of rangescope", where + ":0");
-  }
+  if (!gpu_stream_head(file)) return base::fail(base::Code::kBadData, "not a GPU stream of rangescope", where + ":0");
   gpu::FileHeader header{};
   std::memcpy(&header, file.data(), sizeof header);
   if (header.version > gpu::kVersion) {
@@ -583,9 +576,8 @@ void read_gpu_files(const fs::path& folder, const std::set<std::uint32_t>& left_
     }
     if (left_out.count(head->pid) > 0) continue;
     const std::uint32_t process = process_of(*head, session);
-    if (const auto read = read_gpu(mapping->bytes(), path.filename().string(), process, session); !read) {
+    if (const auto read = read_gpu(mapping->bytes(), path.filename().string(), process, session); !read)
       lose(session, path, read.error().what);
-    }
   }
 }
 

@@ -45,7 +45,7 @@ void ModuleCalls::place(std::size_t from, model::Session& session) const {
 void ModuleCalls::place(Steps threads, model::Session& session) const {
   for (auto& [number, program] : OpenRanges::of(session, threads)) {
     std::vector<Step>& steps = threads[number];
-    std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.start_ns < b.start_ns; });
+    std::ranges::stable_sort(steps, {}, &Step::start_ns);
     std::vector<std::uint32_t> modules;  // numbers of the chain of the last launch
     std::vector<std::uint32_t> made;     // how many calls each of them has made so far
     std::vector<std::uint32_t> calls;    // their ranges

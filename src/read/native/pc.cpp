@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "base/text.hpp"
 #include "base/units.hpp"
 
 namespace rangescope::read::native {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <string_view>
-#include <utility>
 
 namespace rangescope::read::native {
 
@@ -34,7 +33,7 @@ std::uint32_t Thinner::cell_of(std::uint32_t parent, std::uint32_t domain, model
   if (latest != kNone && is(latest)) return latest;
   const std::uint64_t key = (std::uint64_t{parent == kNone ? ~thread_ : parent} << 32 | name) * 0x9e3779b97f4a7c15ull;
   std::vector<std::uint32_t>& alike = known_[key ^ domain];
-  const auto found = std::find_if(alike.begin(), alike.end(), is);
+  const auto found = std::ranges::find_if(alike, is);
   const auto cell = found == alike.end() ? static_cast<std::uint32_t>(cells_.size()) : *found;
   latest = cell;
   if (found != alike.end()) return cell;

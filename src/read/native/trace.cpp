@@ -501,9 +501,8 @@ class TraceReader {
   // Start/end ranges end on any thread, so in any stream: both lists by id, then one pass. O(n log n).
   void join_ends() {
     const auto by_id = [](const auto& a, const auto& b) { return a.id < b.id; };
-    if (!std::is_sorted(started_.begin(), started_.end(), by_id))
-      std::stable_sort(started_.begin(), started_.end(), by_id);
-    if (!std::is_sorted(ends_.begin(), ends_.end(), by_id)) std::stable_sort(ends_.begin(), ends_.end(), by_id);
+    if (!std::ranges::is_sorted(started_, by_id)) std::ranges::stable_sort(started_, by_id);
+    if (!std::ranges::is_sorted(ends_, by_id)) std::ranges::stable_sort(ends_, by_id);
     auto start = started_.begin();
     for (const End& end : ends_) {
       while (start != started_.end() && start->id < end.id) ++start;
@@ -649,12 +648,12 @@ void order_ranges(model::Session& session) {
   const auto earlier = [](const model::Range& a, const model::Range& b) { return a.start_ns < b.start_ns; };
   const bool referred = !session.payload_fields.empty() || !session.unlisted.empty();
   if (!ordered && !referred) {
-    std::stable_sort(session.ranges.begin(), session.ranges.end(), earlier);
+    std::ranges::stable_sort(session.ranges, earlier);
   } else if (!ordered) {
     std::vector<std::uint32_t> order(session.ranges.size()), place(session.ranges.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return earlier(session.ranges[a], session.ranges[b]); });
+    std::ranges::stable_sort(
+        order, [&](std::uint32_t a, std::uint32_t b) { return earlier(session.ranges[a], session.ranges[b]); });
     std::vector<model::Range> ranges;
     ranges.reserve(order.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) {
@@ -666,8 +665,7 @@ void order_ranges(model::Session& session) {
     for (model::Unlisted& unlisted : session.unlisted) unlisted.range = place[unlisted.range];
     for (model::UnlistedInside& inside : session.unlisted_inside) inside.range = place[inside.range];
   }
-  std::stable_sort(session.payload_fields.begin(), session.payload_fields.end(),
-                   [](const auto& a, const auto& b) { return a.range < b.range; });
+  std::ranges::stable_sort(session.payload_fields, [](const auto& a, const auto& b) { return a.range < b.range; });
 }
 
 }  // namespace rangescope::read::native

@@ -115,13 +115,11 @@ class Rows {
     if (!database.has_table(table)) return {};
     std::string sql(query.sql);
     if (!uuid.empty()) sql = base::replace_all(sql, "$\"", uuid + '"');
-    auto statement = database.prepare(base::replace_all(sql, "$\"", "\""));
-    if (!statement) return base::fail(std::move(statement));
-    const Columns columns(*statement);
+    auto statement = TRY(database.prepare(base::replace_all(sql, "$\"", "\"")));
+    const Columns columns(statement);
     for (;;) {
-      auto more = statement->step();
-      if (!more) return base::fail(std::move(more));
-      if (!*more) return {};
+      auto more = TRY(statement.step());
+      if (!more) return {};
       add(columns, query.category);
     }
   }

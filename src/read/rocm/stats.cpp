@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "base/fs.hpp"
 #include "base/text.hpp"
 #include "read/csv.hpp"
 #include "read/rocm/events.hpp"

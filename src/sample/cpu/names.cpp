@@ -170,7 +170,7 @@ std::vector<Named> names_in_perf_map(const fs::path& file, std::span<const std::
     return left > 0;
   });
   ::close(fd);
-  std::sort(out.begin(), out.end(), [](const Named& a, const Named& b) { return a.address < b.address; });
+  std::ranges::sort(out, {}, &Named::address);
   return out;
 }
 

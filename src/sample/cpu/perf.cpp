@@ -408,7 +408,7 @@ bool Events::wait(std::int64_t most_ns) const {
   const timespec most{most_ns / 1'000'000'000, most_ns % 1'000'000'000};
   const int ready = ::ppoll(polled.data(), polled.size(), &most, nullptr);
   // Where all that had the event ended, poll says so at once, again and again.
-  const bool any = std::any_of(polled.begin(), polled.end(), [](const pollfd& p) { return (p.revents & POLLIN) != 0; });
+  const bool any = std::ranges::any_of(polled, [](const pollfd& p) { return (p.revents & POLLIN) != 0; });
   if (ready > 0 && !any) ::ppoll(nullptr, 0, &most, nullptr);
   return any;
 }
@@ -497,7 +497,7 @@ Drained Events::drain(Sink& sink) {
       records.push_back({header, at_ns, r, at});
     }
   }
-  std::stable_sort(records.begin(), records.end(), [](const Record& a, const Record& b) { return a.at_ns < b.at_ns; });
+  std::ranges::stable_sort(records, {}, &Record::at_ns);
   for (const Record& record : records) {
     const perf_event_header& header = *record.header;
     const auto* at = reinterpret_cast<const std::byte*>(&header) + sizeof header;

@@ -114,8 +114,7 @@ void Python::find_cold(Tables& tables, std::uint64_t bias) {
     const auto part = tables.part(to - bias);
     if (part.first != 0 && part.first != to - bias) ++jumps[part];
   }
-  const auto most =
-      std::max_element(jumps.begin(), jumps.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most = std::ranges::max_element(jumps, [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most == jumps.end() || most->second < 4) return;
   cold_ = bias + most->first.first;
   cold_end_ = bias + most->first.second;
@@ -244,7 +243,7 @@ void Python::read_codes() {
   if (object_bytes_ > kMostObject) return;
   for (const Step& step : steps_)
     if (!step.shim && step.code != 0 && (step.code & 7) == 0) addresses_.push_back(step.code);
-  std::sort(addresses_.begin(), addresses_.end());
+  std::ranges::sort(addresses_);
   addresses_.erase(std::unique(addresses_.begin(), addresses_.end()), addresses_.end());
   static_assert(kMostFrames <= IOV_MAX);
   remote_.clear();
@@ -394,7 +393,7 @@ Python::Reading Python::walk(std::uint64_t state, std::vector<PythonFrame>& out,
 void Python::join_generator(std::vector<PythonFrame>& out) {
   constexpr std::size_t kMostGenerators = 4096, kMostCallers = 16;
   const auto is_caller = [](const std::vector<std::uint64_t>& callers, std::uint64_t code) {
-    return std::find(callers.begin(), callers.end(), code) != callers.end();
+    return std::ranges::find(callers, code) != callers.end();
   };
   if (callers_.size() > kMostGenerators) callers_.clear();
   for (std::size_t i = 0; i + 1 < steps_.size(); ++i) {

@@ -18,8 +18,7 @@ class RealTime {
   static constexpr std::chrono::milliseconds kMost{250};
   /// For the calling thread. Without the right to it (root), it asks for short turns, which come sooner (Linux 6.12).
   RealTime();
-  RealTime(const RealTime&) = delete;
-  RealTime& operator=(const RealTime&) = delete;
+  RealTime& operator=(RealTime&&) = delete;
   ~RealTime();
 
   /// A piece of work begins; none is under way.

@@ -172,7 +172,7 @@ void Sampler::ended(const Task& task, std::int64_t at_ns) {
   if (owner == processes_.end()) return;
   owner->second.main_ended |= task.tid == task.pid;  // others may run on
   if (owner->second.main_ended &&
-      std::none_of(threads_.begin(), threads_.end(), [&](const auto& each) { return each.second.pid == task.pid; })) {
+      std::ranges::none_of(threads_, [&](const auto& each) { return each.second.pid == task.pid; })) {
     put_process(task.pid, owner->second, at_ns);
     processes_.erase(owner);
   }
@@ -299,7 +299,7 @@ void Sampler::find_python(Process& process, std::uint32_t pid, std::int64_t now_
   std::string why;
   process.python = Python::find(process.space, pid, why);
   const auto note = [](std::vector<std::string>& list, const std::string& text) {
-    if (list.size() < 16 && std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
+    if (list.size() < 16 && std::ranges::find(list, text) == list.end()) list.push_back(text);
   };
   if (!why.empty()) {
     note(python_unread_, why);
@@ -609,7 +609,7 @@ void Sampler::name_frames(const std::filesystem::path& cache) {
   for (const auto& [key, frame] : frames_)
     if (key.module != 0) by_module[key.module - 1].emplace_back(key.address, frame);
   for (auto& [number, frames] : by_module) {
-    std::sort(frames.begin(), frames.end());
+    std::ranges::sort(frames);
     std::vector<std::uint64_t> addresses;
     for (const auto& [address, frame] : frames) addresses.push_back(address);
     const Module& module = *modules_.all()[number];

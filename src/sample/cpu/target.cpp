@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
@@ -72,7 +71,7 @@ base::Error no_such(std::uint32_t pid) {
 base::Error refused(std::uint32_t pid, const std::vector<std::uint64_t>& users) {
   const std::string which = "process " + std::to_string(pid),
                     cure = "As root: sudo rangescope attach " + which.substr(8);
-  const auto others = std::find_if(users.begin(), users.end(), [](std::uint64_t user) { return user != ::geteuid(); });
+  const auto others = std::ranges::find_if(users, [](std::uint64_t user) { return user != ::geteuid(); });
   if (others == users.end())
     return {Code::kPermission,
             which +

@@ -142,8 +142,7 @@ base::Error failure(const Api& api, CUptiResult result, const char* call) {
 class Host {
  public:
   explicit Host(const Api& api) : api_(api) {}
-  Host(const Host&) = delete;
-  Host& operator=(const Host&) = delete;
+  Host& operator=(Host&&) = delete;
   ~Host() {
     if (object_ == nullptr) return;
     RANGESCOPE_PARAMS(params, CUpti_Profiler_Host_Deinitialize_Params);
@@ -233,15 +232,13 @@ Result<CounterSet> choose_from(const Api& api, const std::string& chip, const By
       return tl::make_unexpected(failure(api, result, "cuptiProfilerHostInitialize"));
     const auto known = host.base_metrics();
     for (const Wanted& any : wanted) {
-      const auto found = std::find_if(any.begin(), any.end(), [&](const auto& name) { return is_known(known, name); });
+      const auto found = std::ranges::find_if(any, [&](const auto& name) { return is_known(known, name); });
       if (found != any.end())
         set.metrics.push_back(*found);
       else if (!any.empty())
         set.left_out.push_back(any.front());
     }
-    if (host.configure(set.metrics) == CUPTI_SUCCESS && host.passes() == 1) {
-      return set;
-    }
+    if (host.configure(set.metrics) == CUPTI_SUCCESS && host.passes() == 1) return set;
   }
   // One after the other: what a pass does not hold, or the driver does not count, is left out.
   const std::vector<std::string> all = std::exchange(set.metrics, {});
@@ -261,8 +258,7 @@ Result<CounterSet> choose_from(const Api& api, const std::string& chip, const By
 class CpuTime {
  public:
   explicit CpuTime(std::int64_t& to) : to_(to), begun_(read()) {}
-  CpuTime(const CpuTime&) = delete;
-  CpuTime& operator=(const CpuTime&) = delete;
+  CpuTime& operator=(CpuTime&&) = delete;
   ~CpuTime() { to_ += read() - begun_; }
 
  private:
@@ -278,8 +274,7 @@ class CpuTime {
 class DeviceSampler final : public Sampler {
  public:
   DeviceSampler(const Api& api, std::int64_t interval_ns) : api_(api), host_(api), interval_ns_(interval_ns) {}
-  DeviceSampler(const DeviceSampler&) = delete;
-  DeviceSampler& operator=(const DeviceSampler&) = delete;
+  DeviceSampler& operator=(DeviceSampler&&) = delete;
   ~DeviceSampler() override {
     if (object_ == nullptr) return;
     RANGESCOPE_PARAMS(params, CUpti_PmSampling_Disable_Params);
@@ -319,9 +314,8 @@ class DeviceSampler final : public Sampler {
   [[nodiscard]] Result<void> poll(SampleWriter& to) override {
     // A bound, so that a device that fills the image faster than it is read cannot hold the others up for ever.
     for (int round = 0; round < 64; ++round) {
-      auto more = decode(to);
-      if (!more) return base::fail(std::move(more));
-      if (*more != CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL) break;
+      auto more = TRY(decode(to));
+      if (more != CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL) break;
     }
     return {};
   }
@@ -332,9 +326,8 @@ class DeviceSampler final : public Sampler {
     if (const auto result = api_.cuptiPmSamplingStop(&params); result != CUPTI_SUCCESS)
       return tl::make_unexpected(failure(api_, result, "cuptiPmSamplingStop"));
     for (int round = 0; round < 100000; ++round) {
-      auto more = decode(to);
-      if (!more) return base::fail(std::move(more));
-      if (*more == CUPTI_PM_SAMPLING_DECODE_STOP_REASON_END_OF_RECORDS) break;
+      auto more = TRY(decode(to));
+      if (more == CUPTI_PM_SAMPLING_DECODE_STOP_REASON_END_OF_RECORDS) break;
     }
     return {};
   }
@@ -570,7 +563,7 @@ Result<std::unique_ptr<Cupti>> open_cupti() {
   if (!found)
     return base::fail(Code::kToolMissing, "CUPTI was not found", asked != nullptr ? asked : "libcupti.so.13",
                       "Install the CUDA toolkit's CUPTI, or set RANGESCOPE_CUPTI to the library's path.");
-  if (auto filled = fill(api); !filled) return base::fail(std::move(filled));
+  TRY(fill(api));
   (void)api.cuptiGetVersion(&api.version);
   return std::make_unique<Loaded>(std::move(api), driver, has_driver);
 }

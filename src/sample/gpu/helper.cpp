@@ -44,8 +44,7 @@ class Aside {
     file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     say(false);
   }
-  Aside(const Aside&) = delete;
-  Aside& operator=(const Aside&) = delete;
+  Aside& operator=(Aside&&) = delete;
   ~Aside() {
     if (file_ < 0) return;
     ::unlink(path_.c_str());

@@ -22,8 +22,7 @@ class NvmlSampler {
   /// Nothing where NVML is not there.
   static std::unique_ptr<NvmlSampler> start(const std::vector<Device>& devices, const std::filesystem::path& folder,
                                             std::uint64_t most_bytes);
-  NvmlSampler(const NvmlSampler&) = delete;
-  NvmlSampler& operator=(const NvmlSampler&) = delete;
+  NvmlSampler& operator=(NvmlSampler&&) = delete;
   ~NvmlSampler();
 
   struct Gpu;

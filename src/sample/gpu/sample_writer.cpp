@@ -43,9 +43,8 @@ std::string text_of(const Description& description) {
 
 base::Result<SampleWriter> SampleWriter::create(const std::filesystem::path& file, Description description,
                                                 std::uint64_t most_bytes) {
-  auto blocks = BlockFile::create(file, format::kMagic, format::kVersion);
-  if (!blocks) return base::fail(std::move(blocks));
-  SampleWriter stream(std::move(*blocks), std::move(description), most_bytes);
+  auto blocks = TRY(BlockFile::create(file, format::kMagic, format::kVersion));
+  SampleWriter stream(std::move(blocks), std::move(description), most_bytes);
   stream.file_.put(format::Type::kDescription, text_of(stream.description_), 0);
   return stream;
 }
@@ -64,7 +63,7 @@ void SampleWriter::add(std::int64_t start_ns, std::int64_t end_ns, const double*
   if (merged_ == 0) {
     merged_start_ns_ = start_ns;
     covered_ns_ = 0;
-    std::fill(sums_.begin(), sums_.end(), 0);
+    std::ranges::fill(sums_, 0);
   }
   for (std::size_t m = 0; m < sums_.size(); ++m) sums_[m] += values[m] * (description_.adds_up[m] ? 1 : length);
   covered_ns_ += static_cast<std::int64_t>(length);

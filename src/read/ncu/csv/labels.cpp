@@ -14,9 +14,8 @@ std::string metric_of_label(std::string_view section, std::string_view label) {
       label = label.substr(open + 2, label.size() - open - 3);
     return std::string(label);
   }
-  if (label == "Memory Throughput" && section == "GPU Speed Of Light Throughput") {
+  if (label == "Memory Throughput" && section == "GPU Speed Of Light Throughput")
     return "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed";
-  }
   if (label == "Memory Throughput" && section == "Memory Workload Analysis") return "dram__bytes.sum.per_second";
   static const auto labels = base::rows<2>(rangescope_labels);
   for (const auto& [known, metric] : labels)

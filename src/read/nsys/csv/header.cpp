@@ -23,7 +23,7 @@ constexpr std::pair<std::string_view, double> kSizes[] = {{"B", 1},      {"bytes
 
 /// To nanoseconds, or to bytes.
 std::optional<double> scale_of(std::string_view unit, Units units) {
-  const auto known = std::find_if(units.begin(), units.end(), [&](const auto& each) { return each.first == unit; });
+  const auto known = std::ranges::find_if(units, [&](const auto& each) { return each.first == unit; });
   return known == units.end() ? std::nullopt : std::optional(known->second);
 }
 
@@ -99,7 +99,7 @@ const Column* find_column(const Header& header, std::string_view name) {
 Table table_by(Header& header) {
   for (const bool aliases : {false, true}) {
     for (const Shape& shape : shapes()) {
-      const bool fits = std::all_of(shape.columns.begin(), shape.columns.end(), [&](std::string_view column) {
+      const bool fits = std::ranges::all_of(shape.columns, [&](std::string_view column) {
         return aliases ? find_column(header, column) != nullptr : header.columns.contains(column);
       });
       if (!fits) continue;
@@ -141,7 +141,7 @@ Header parse_header(const Fields& fields) {
     }
     header.columns.emplace(canonical(name), column);
   }
-  header.bare_names = std::find(fields.begin(), fields.end(), "Average") != fields.end();
+  header.bare_names = std::ranges::find(fields, "Average") != fields.end();
   for (const std::string& name : without_unit) {  // 2020 printed `Average` next to `Total Time (ns)`
     if (name == "avg" || name == "min" || name == "max" || name == "med" || name == "stddev")
       header.columns[name].scale = main_scale;
@@ -151,7 +151,7 @@ Header parse_header(const Fields& fields) {
 }
 
 bool looks_like_header(const Fields& fields) {
-  return fields.size() >= 3 && std::any_of(fields.begin(), fields.end(), [](std::string_view field) {
+  return fields.size() >= 3 && std::ranges::any_of(fields, [](std::string_view field) {
            if (!scale_of(bracketed(field), kTimes)) return false;
            const std::string name = base::lower(field);
            return name.starts_with("total time") || name.starts_with("start") || name.starts_with("duration");

@@ -47,7 +47,7 @@ class Domains {
   Domains(std::span<const std::string_view> names, const FullNames& full_names) : full_names_(full_names) {
     const auto has_colon = [](std::string_view name) { return name.find(':') != std::string_view::npos; };
     const auto begins = [](std::string_view name) { return name.starts_with(':'); };
-    always_ = std::all_of(names.begin(), names.end(), has_colon) && std::any_of(names.begin(), names.end(), begins);
+    always_ = std::ranges::all_of(names, has_colon) && std::ranges::any_of(names, begins);
     if (always_) return;
     std::set<std::string_view> domains;
     for (const std::string_view name : names) {
@@ -330,7 +330,7 @@ void Traces::finish_ranges() {
       if (const auto found = spans.find(row.id); !row.projected && found != spans.end()) row.span = found->second;
   }
   // In the order of the pushes: of two that begin at once, the longer one holds the other.
-  std::sort(ranges_.begin(), ranges_.end(), [](const RangeRow& a, const RangeRow& b) {
+  std::ranges::sort(ranges_, [](const RangeRow& a, const RangeRow& b) {
     return std::tuple(a.start, -a.end, a.level, a.id) < std::tuple(b.start, -b.end, b.level, b.id);
   });
   std::set<model::StringId> distinct;
@@ -361,10 +361,10 @@ void Traces::finish_ranges() {
 }
 
 void Traces::finish_works() {
-  std::sort(calls_.begin(), calls_.end(), [](const CallRow& a, const CallRow& b) {
+  std::ranges::sort(calls_, [](const CallRow& a, const CallRow& b) {
     return std::tuple(a.correlation, a.start, a.pid) < std::tuple(b.correlation, b.start, b.pid);
   });
-  std::stable_sort(executions_.begin(), executions_.end(), [](const ExecutionRow& a, const ExecutionRow& b) {
+  std::ranges::stable_sort(executions_, [](const ExecutionRow& a, const ExecutionRow& b) {
     return std::tuple(a.start, a.end, a.name) < std::tuple(b.start, b.end, b.name);
   });
   for (const WorkRow& work : works_) {
@@ -410,7 +410,7 @@ void Traces::finish_executions() {
 
 /// Calls without work: graphs that were recorded whole, and waits of the CPU, of which one inside another counts once.
 void Traces::finish_calls() {
-  std::sort(calls_.begin(), calls_.end(), [](const CallRow& a, const CallRow& b) {
+  std::ranges::sort(calls_, [](const CallRow& a, const CallRow& b) {
     return std::tuple(a.pid, a.tid, a.start, -a.end) < std::tuple(b.pid, b.tid, b.start, -b.end);
   });
   std::uint64_t of = 0;
@@ -442,11 +442,10 @@ void Traces::finish() {
   for (const std::uint32_t pid : pids) recorded_ = process(pid) + 1;
   s_.clock.kind = "nsys session time";
   finish_ranges();
-  if (works_.empty()) {
+  if (works_.empty())
     finish_executions();
-  } else {
+  else
     finish_works();
-  }
   finish_calls();
   const auto name_of = [&](std::uint32_t pid, std::uint32_t tid) {
     const auto name = thread_names_.find(thread_key(pid, tid));

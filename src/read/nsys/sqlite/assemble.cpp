@@ -159,9 +159,8 @@ class Assembler {
       model::Thread out;
       out.process = process_of_.at(thread >> 24);
       out.tid = tid_of(static_cast<std::int64_t>(thread));
-      if (const auto name = parts_.target.threads.find(thread); name != parts_.target.threads.end()) {
+      if (const auto name = parts_.target.threads.find(thread); name != parts_.target.threads.end())
         out.name = s_.strings.intern(name->second);
-      }
       s_.threads.push_back(out);
     }
     thread_extents_.resize(s_.threads.size());
@@ -323,9 +322,8 @@ class Assembler {
       }
     });
     for (std::size_t i = 0; i < extents.size(); ++i) {
-      for (std::size_t stream = 0; stream < extents[i].size(); ++stream) {
+      for (std::size_t stream = 0; stream < extents[i].size(); ++stream)
         process_extents_[s_.streams[stream].process].add(extents[i][stream]);
-      }
     }
     for (const Event& event : events)
       if (event.launch != kNone) launched(s_.launches[event.launch], kind);

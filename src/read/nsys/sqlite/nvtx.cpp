@@ -89,11 +89,10 @@ void add_row(Nvtx& part, const Value* row) {
   const std::int64_t type = row[kType].bits;
   if (type == kDomainDestroy) return;
   model::StringId name = 0;
-  if (row[kText].type == Type::kText || row[kText].type == Type::kBlob) {
+  if (row[kText].type == Type::kText || row[kText].type == Type::kBlob)
     name = part.strings.intern(row[kText].text());
-  } else if (row[kTextNumber].integer()) {
+  else if (row[kTextNumber].integer())
     name = kTextId | part.text_ids.number(row[kTextNumber].bits);
-  }
   const auto thread = static_cast<std::uint64_t>(row[kThread].as_int());
   switch (type) {
     case kPushPop:
@@ -108,9 +107,8 @@ void add_row(Nvtx& part, const Value* row) {
       range.registered = (name & kTextId) != 0;
       range.kind = type == kPushPop || type == kTextPushPop ? model::RangeKind::kPushPop : model::RangeKind::kStartEnd;
       range.thread = part.threads.number(thread);
-      if (row[kEndThread].integer() && static_cast<std::uint64_t>(row[kEndThread].bits) != thread) {
+      if (row[kEndThread].integer() && static_cast<std::uint64_t>(row[kEndThread].bits) != thread)
         range.end_thread = part.threads.number(static_cast<std::uint64_t>(row[kEndThread].bits));
-      }
       range.domain = domain_of(part, row);
       range.attributes = attributes_of(part, row);
       part.ranges.push_back(range);

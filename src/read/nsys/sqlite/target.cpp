@@ -106,15 +106,14 @@ void read_diagnostics(const Source& source, Target& target) {
 
 const Gpu* Target::gpu(std::uint32_t pid, std::uint32_t ordinal) const {
   const auto by_id = [&](std::int64_t id) -> const Gpu* {
-    const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& gpu) { return gpu.id == id; });
+    const auto found = std::ranges::find_if(gpus, [&](const Gpu& gpu) { return gpu.id == id; });
     return found == gpus.end() ? nullptr : &*found;
   };
   if (const auto found = gpu_of.find({pid, ordinal}); found != gpu_of.end()) return by_id(found->second);
   if (!gpu_of.empty()) return nullptr;
-  const auto found =
-      std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& gpu) { return gpu.cuda_ordinal == ordinal; });
+  const auto found = std::ranges::find_if(gpus, [&](const Gpu& gpu) { return gpu.cuda_ordinal == ordinal; });
   if (found != gpus.end()) return &*found;
-  const bool ordinals = std::any_of(gpus.begin(), gpus.end(), [](const Gpu& gpu) { return gpu.cuda_ordinal >= 0; });
+  const bool ordinals = std::ranges::any_of(gpus, [](const Gpu& gpu) { return gpu.cuda_ordinal >= 0; });
   return ordinals ? nullptr : by_id(ordinal);
 }
 

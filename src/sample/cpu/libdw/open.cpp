@@ -79,7 +79,7 @@ std::vector<Code> code_of(Elf* elf) {
     if (gelf_getshdr(section, &header) != nullptr && (header.sh_flags & SHF_EXECINSTR) != 0)
       out.push_back({header.sh_addr, header.sh_addr + header.sh_size});
   }
-  std::sort(out.begin(), out.end(), [](const Code& a, const Code& b) { return a.start < b.start; });
+  std::ranges::sort(out, {}, &Code::start);
   return out;
 }
 
@@ -112,7 +112,7 @@ std::vector<Code> covered_of(Elf* elf) {
     const Code* inside = find_code(code, start);
     if (inside != nullptr && inside->end >= start + length) out.push_back({start, start + length});
   }
-  std::sort(out.begin(), out.end(), [](const Code& a, const Code& b) { return a.start < b.start; });
+  std::ranges::sort(out, {}, &Code::start);
   return out;
 }
 

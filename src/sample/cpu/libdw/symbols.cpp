@@ -27,8 +27,7 @@ class NoServer {
     urls_ = urls;
     ::unsetenv("DEBUGINFOD_URLS");
   }
-  NoServer(const NoServer&) = delete;
-  NoServer& operator=(const NoServer&) = delete;
+  NoServer& operator=(NoServer&&) = delete;
   ~NoServer() {
     if (!urls_.empty()) ::setenv("DEBUGINFOD_URLS", urls_.c_str(), 1);
   }
@@ -131,7 +130,7 @@ class File {
       symbols_.push_back({value, value + sym.st_size, i, GELF_ST_BIND(sym.st_info) == STB_GLOBAL});
     }
     // Of several names of one place the largest function, then a global one, stands last.
-    std::sort(symbols_.begin(), symbols_.end(), [](const Symbol& a, const Symbol& b) {
+    std::ranges::sort(symbols_, [](const Symbol& a, const Symbol& b) {
       if (a.address != b.address) return a.address < b.address;
       if (a.end != b.end) return a.end < b.end;
       return a.global != b.global ? !a.global : a.index > b.index;

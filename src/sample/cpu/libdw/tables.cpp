@@ -143,8 +143,7 @@ class DwTables final : public Tables {
         loads_.push_back({header.p_offset, header.p_filesz, header.p_vaddr});
     }
   }
-  DwTables(const DwTables&) = delete;
-  DwTables& operator=(const DwTables&) = delete;
+  DwTables& operator=(DwTables&&) = delete;
   ~DwTables() override {
     if (cfi_ != nullptr) dwarf_cfi_end(cfi_);
     dwarf_end(debug_);
