@@ -594,8 +594,10 @@ class Python(Profiled):
         once = ("step", "Engine.decode", "Engine.forward_once")
         ms = {name: self.region(report, *path)["cpu"]["samples"] for name, path in {
             "prefill": ("first tokens",), "attention": (*once, "Model", "Attention"), "mlp": (*once, "Model", "Mlp")}.items()}
+        late = sum(loss["count"] for loss in report["losses"] if loss["kind"] == "python_late")  # of a busy machine
         for name, samples in ms.items():  # one each millisecond
-            self.assertAlmostEqual(samples, truth[name], delta=0.05 * truth[name] + 5, msg=ms)
+            self.assertLess(samples, 1.05 * truth[name] + 5, ms)
+            self.assertGreater(samples, 0.95 * truth[name] - 5 - late, (ms, late))
         idle = self.region(report, "Engine.idle")
         self.assertAlmostEqual(idle["wall_ns"]["inclusive"] / 1e6, truth["idle"], delta=0.05 * truth["idle"])
         for region in report["regions"]:
@@ -603,6 +605,9 @@ class Python(Profiled):
             self.assertEqual((region.get("module", False), region.get("sampled", False)), (of_python, of_python), region["path"])
             self.assertEqual(region["wall_ns"]["median"] is None, of_python)
         self.assertRegex(self.report_as(), r"Engine\.idle .* ~1 +~\d+(\.\d+)? m?s ")
+        compared = cases.run([TOOL, "compare", self.run_folder(), self.run_folder()], cwd=self.folder)
+        self.assertIn("Engine", compared.stdout, compared.stderr)
+        self.assertNotRegex(compared.stdout, r"Engine.*\bnew\b")
         report, _ = self.profile(*command, options=("--modules", "off", *chosen), env=env)
         self.assertEqual({tuple(r["path"]) for r in report["regions"]}, {("step",)})
 

@@ -131,7 +131,7 @@ std::string between_text(const Change& change) {
 /// "slower", "faster" for times, else "more", "less"; "noise"; "untested".
 std::string standing_text(const ComparedValue& value, std::size_t side) {
   const Change& change = value.changes[side - 1];
-  if (!value.values[0]) return "new";
+  if (!value.values[0]) return value.values[side] ? "new" : "untested";
   if (!value.values[side]) return "gone";
   switch (change.standing) {
     case Standing::kUntested: return "untested";

@@ -295,7 +295,8 @@ std::uint32_t Sampler::python_frame(const PythonCode& code, std::uint32_t line) 
 
 void Sampler::find_python(Process& process, std::uint32_t pid, std::int64_t now_ns) {
   if (process.python || now_ns < process.look_again_ns) return;
-  process.look_again_ns = now_ns + 200'000'000;  // it may not have begun
+  const std::int64_t old_ns = now_ns - exec_ns_;
+  process.look_again_ns = now_ns + (old_ns < 2'000'000'000 ? 20'000'000 : 200'000'000);  // it may not have begun
   std::string why;
   process.python = Python::find(process.space, pid, why);
   const auto note = [](std::vector<std::string>& list, const std::string& text) {
