@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "base/log.hpp"
 #include "base/redact.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
@@ -9,7 +10,9 @@
 #include "cli/bind_config.hpp"
 #include "cli/destination.hpp"
 #include "cli/subcommand.hpp"
+#include "collect/native/native.hpp"
 #include "profile/engine.hpp"
+#include "profile/load_library.hpp"
 #include "runs/layout.hpp"
 
 namespace rangescope::cli {
@@ -23,6 +26,7 @@ class AttachTo final : public Subcommand {
     app.add_option("pid", pid_).required();
     app.add_duration("--for", length_, 1'000'000, kLongest);
     app.add_flag("--tree", tree_);
+    app.add_option("--gpu", gpu_).one_of({"auto", "on", "off"});
     bind_cpu(app, sampling_);
     bind_report(app, choice_);
     configuration_.options(app, true, {"--runs", "--run-dir", "--keep", "--compress", "--record-args"});
@@ -44,7 +48,9 @@ class AttachTo final : public Subcommand {
     TRY(check_destination(choice_, STDOUT_FILENO));
     if (sampling_.cpu_hz) TRY(sample::cpu::allowed());
     if (!target.unread.empty()) base::warn(target.unread + ": Python functions are missing");
-    const profile::Done done = profile::run(config, {.attach = profile::Attach{std::move(target), length_, tree_},
+    profile::Attach to{std::move(target), length_, tree_, {}, gpu_ == "on"};
+    if (gpu_ == "on" || (gpu_ == "auto" && profile::uses_cuda(to.target.pid))) TRY(choose_library(to));
+    const profile::Done done = profile::run(config, {.attach = std::move(to),
                                                      .sampling = sampling_,
                                                      .arguments = arguments(),
                                                      .talk = talk_of(choice_, STDOUT_FILENO)});
@@ -54,7 +60,20 @@ class AttachTo final : public Subcommand {
   }
 
  private:
-  std::string pid_;
+  /// Where it may be loaded; else that is said, and an error if the GPU was asked for.
+  static base::Result<void> choose_library(profile::Attach& to) {
+    auto library = collect::native::find_library();
+    auto may = library ? profile::may_load(to.target, *library) : base::fail(std::move(library));
+    if (may)
+      to.library = *library;
+    else if (to.gpu_or_fail)
+      return may;
+    else
+      base::warn(base::to_string(may.error()));
+    return {};
+  }
+
+  std::string pid_, gpu_ = "auto";
   std::optional<std::chrono::nanoseconds> length_;
   bool tree_ = false;
   profile::SampleChoice sampling_;

@@ -51,6 +51,8 @@ struct Attach {
   sample::cpu::Target target;
   std::optional<std::chrono::nanoseconds> length;  ///< absent: until it ends, or a signal comes
   bool tree = false;
+  std::filesystem::path library = {};  ///< loaded into it, for its work on GPUs; "" for its CPU alone
+  bool gpu_or_fail = false;
 };
 
 struct Settings {

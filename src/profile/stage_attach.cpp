@@ -1,11 +1,21 @@
-// The native stage of a process that runs already (`attach`): its threads are sampled for a window, and nothing of it
-// is changed. It goes on, whatever becomes of us: the kernel ends the sampling with the last descriptor.
+// The native stage of a process that runs already (`attach`): its threads are sampled for a window, and where it uses
+// GPUs our library records their work. It goes on, whatever becomes of us: the kernel ends the sampling with the last
+// descriptor, and the library its recording with the lock that we hold.
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <utility>
 
 #include "base/fs.hpp"
 #include "base/held_folder.hpp"
@@ -14,13 +24,17 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "profile/engine.hpp"
+#include "profile/load_library.hpp"
 #include "profile/sampling.hpp"
 #include "sample/blocks.hpp"
+#include "wire/gpu.hpp"
 #include "wire/launched.hpp"
+#include "wire/names.hpp"
 
 namespace rangescope::profile {
 namespace {
 
+namespace fs = std::filesystem;
 using std::chrono::nanoseconds;
 using Clock = std::chrono::steady_clock;
 
@@ -51,13 +65,91 @@ std::string wait_for_end(const Attach& to) {
   return ended_by;
 }
 
+constexpr auto kPatience = std::chrono::seconds(10);
+
+/// Recording of GPU work by the library in the process, as long as this lives.
+class GpuSide {
+ public:
+  GpuSide(const Attach& to, const fs::path& captures, std::uint64_t most_bytes)
+      : to_(to), captures_(fs::absolute(captures)), most_bytes_(most_bytes) {}
+  GpuSide(const GpuSide&) = delete;
+  GpuSide& operator=(const GpuSide&) = delete;
+  ~GpuSide() { end(); }
+
+  /// Returns when it records.
+  base::Result<void> begin() {
+    std::error_code error;
+    fs::create_directories(base::in_place(captures_), error);
+    lock_ = ::open(base::in_place(lock_path()).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    struct stat owner {};
+    const std::string process = "/proc/" + std::to_string(to_.target.pid);
+    // Of root the captures are the program's user's, who writes them.
+    const bool good =
+        lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) == 0 && ::stat(process.c_str(), &owner) == 0 &&
+        (owner.st_uid == ::geteuid() || (::fchown(lock_, owner.st_uid, owner.st_gid) == 0 &&
+                                         ::chown(base::in_place(captures_).c_str(), owner.st_uid, owner.st_gid) == 0));
+    if (!good) return base::fail(base::Code::kIo, std::string("cannot be made: ") + std::strerror(errno), lock_path());
+    TRY(begin_in(to_.target, to_.library, settings()));
+    for (const auto until = Clock::now() + kPatience; Clock::now() < until && sample::cpu::still_runs(to_.target);) {
+      for (fs::directory_iterator entry(captures_, error), end; !error && entry != end; entry.increment(error))
+        if (entry->path().extension() == ".gpu" && entry->file_size(error) > sizeof(wire::gpu::FileHeader)) return {};
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return base::fail(base::Code::kPermission,
+                      "the library does not record: it may not write there, or another rangescope is attached",
+                      captures_.string(), "Name a folder that its user can write: --runs DIR");
+  }
+  /// Returns when all is written.
+  void end() {
+    if (lock_ < 0) return;
+    ::flock(lock_, LOCK_UN);
+    ::close(std::exchange(lock_, -1));
+    std::error_code error;
+    for (const auto until = Clock::now() + kPatience;
+         Clock::now() < until && fs::exists(lock_path(), error) && sample::cpu::still_runs(to_.target);)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    fs::remove(base::in_place(lock_path()), error);
+  }
+
+ private:
+  [[nodiscard]] fs::path lock_path() const { return captures_ / wire::kAttachLock; }
+  /// As inject/nvtx/setting.hpp reads them: ours, and those of our own environment that say how.
+  [[nodiscard]] std::string settings() const {
+    std::string text;
+    const auto add = [&text](std::string_view name, std::string_view value) {
+      text.append(name).append("=").append(value).push_back('\0');
+    };
+    add(wire::kDir, captures_.string());
+    add(wire::kMaxCaptureSize, std::to_string(most_bytes_));
+    for (const char* name :
+         {wire::kCupti, wire::kCudaGraphs, wire::kFlushInterval, wire::kModules, wire::kFunctions, wire::kPhases})
+      if (const char* value = std::getenv(name); value != nullptr && value[0] != '\0') add(name, value);
+    return text;
+  }
+
+  const Attach& to_;
+  fs::path captures_;
+  std::uint64_t most_bytes_;
+  int lock_ = -1;
+};
+
 }  // namespace
 
 base::Result<void> Engine::attach_stage() {
   const Attach& to = *args_.attach;
-  const std::filesystem::path captures = run_ / "native";
+  const fs::path captures = run_ / "native";
   TRY(record_->about_to_run({.collector = "native", .argv = to.target.argv, .cwd = to.target.cwd},
                             &to.target.environment));
+  std::optional<GpuSide> gpu;
+  if (!to.library.empty()) {
+    gpu.emplace(to, captures, args_.native.max_capture_bytes);
+    if (auto begun = gpu->begin(); !begun) {
+      gpu.reset();
+      if (to.gpu_or_fail) return begun;
+      base::warn(base::to_string(begun.error()));
+      cut_.push_back({"gpu_unavailable", 0, base::to_string(begun.error())});
+    }
+  }
   const sample::cpu::Running which{to.target.pid, to.tree};
   auto cpu = TRY(begin_cpu(args_.sampling, captures, &which));
   sample::cpu::Recorder& recorder = *cpu;
@@ -78,6 +170,7 @@ base::Result<void> Engine::attach_stage() {
   if (const std::string early = wait_for_end(to); !early.empty()) note(early);
   recorder.stop();
   window.end_ns = recorder.until_ns();
+  gpu.reset();
   TRY(note_window());
   ToolRun ran;
   ran.ended.left = true;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`rangescope attach`: processes that run already. Usage: attach.py BIN_DIR VICTIM SOURCE_DIR
+"""`rangescope attach`: processes that run already. Usage: attach.py BIN_DIR VICTIM SOURCE_DIR [LIBCUPTI CUDA_VICTIM]
 
 $RANGESCOPE_ATTACHES: how often to attach to the program that checks itself, and $RANGESCOPE_ATTACH_KILLS how often
 rangescope is killed at a random moment of it.
@@ -282,14 +282,90 @@ class Attach(unittest.TestCase):
         self.assertIn("seccomp", done.stderr)
         self.assertFalse(os.path.exists(f"{self.folder}/rangescope-runs"))
 
+    def left(self, pid):
+        """What of ours could be left in a process: threads, descriptors, files that are mapped from the run."""
+        with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
+            mapped = [line for line in file if self.folder in line]
+        return len(os.listdir(f"/proc/{pid}/task")), len(os.listdir(f"/proc/{pid}/fd")), mapped
+
+    @unittest.skipUnless(sys.argv[4:], "built without CUPTI's headers")
+    def test_work_of_the_gpu_is_that_of_the_window(self):
+        self.env["RANGESCOPE_CUPTI"] = sys.argv[4]
+        program = self.start(sys.argv[5], "steps", "30000")  # of one to three kernels of 10 us
+        time.sleep(0.5)
+        before = self.left(program.pid)
+        cpu = self.attach(program.pid, "--gpu", "off", "--for", "300ms")
+        self.assertNotIn("librangescope_inject", open(f"/proc/{program.pid}/maps", encoding="utf-8").read())
+        kernels = []
+        for _ in range(2):  # the second time the library is there already
+            self.attach(program.pid, "--for", "1s")
+            report = self.report()
+            program_region, = report["regions"]
+            kernels.append(program_region["gpu"]["kernels"])
+            self.assertAlmostEqual(program_region["gpu"]["kernel_ns"], 10_000 * kernels[-1], delta=40_000)
+            self.assertEqual(len(report["devices"]), 1)
+            self.assertEqual([process["pid"] for process in report["processes"]], [program.pid])
+            self.assertAlmostEqual(report["run"]["duration_ns"] / 1e9, 1, delta=0.5)
+            self.assertNotIn("gpu_stream_not_closed", [loss["kind"] for loss in report["losses"]])
+            self.assertEqual(self.left(program.pid), before)
+            self.assertFalse(os.path.exists(f"{self.kept()}/native/attached"))
+        self.assertGreater(min(kernels), 50, cpu.stderr)
+        killed = self.start(TOOL, "attach", program.pid, cwd=self.folder, env=self.env, stderr=subprocess.PIPE)
+        self.assertIn("attached to process", killed.stderr.readline())
+        self.assertGreater(self.left(program.pid)[0], before[0])
+        killed.kill()
+        killed.wait()
+        for _ in range(100):
+            if self.left(program.pid) == before:
+                break
+            time.sleep(0.05)
+        self.assertEqual(self.left(program.pid), before)
+        self.assertIsNone(program.poll())
+
+    @unittest.skipUnless(sys.argv[4:], "built without CUPTI's headers")
+    def test_refusals_to_be_loaded_by_name(self):
+        sleeper = self.start("sleep", "60")  # longer than what may begin anew, and no other thread
+        done = cases.run([TOOL, "attach", sleeper.pid, "--gpu", "on", "--for", "1s"], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("no thread of it waited in a system call that can be left", done.stderr)
+        sleeper.send_signal(signal.SIGSTOP)
+        time.sleep(0.1)
+        done = cases.run([TOOL, "attach", sleeper.pid, "--gpu", "on", "--for", "1s"], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("it is stopped", done.stderr)
+        recorded = self.start(TOOL, "profile", "-q", "--", "sleep", "60", cwd=self.folder, env=self.env)
+        for _ in range(200):
+            children = cases.run(["pgrep", "-P", recorded.pid, "-x", "sleep"]).stdout.split()
+            if children:
+                break
+            time.sleep(0.05)
+        done = cases.run([TOOL, "attach", children[0], "--gpu", "on", "--for", "1s"], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("rangescope profile records it already", done.stderr)
+        os.kill(int(children[0]), signal.SIGKILL)
+
+    @unittest.skipUnless(sys.argv[4:], "built without CUPTI's headers")
+    def test_a_program_that_checks_itself_is_whole_with_the_library_in_it(self):
+        self.env["RANGESCOPE_CUPTI"] = sys.argv[4]
+        self.is_left_whole("--gpu", "on")
+        victim = self.start(VICTIM, "held")
+        self.assertEqual(victim.stdout.readline(), "ready\n")
+        for _ in range(5):
+            self.attach(victim.pid, "--gpu", "on", "-q", "--for", "20ms", "-o", f"{self.folder}/r.txt")
+        out, _ = victim.communicate(timeout=60)
+        self.assertEqual((victim.returncode, out[:3]), (0, "ok "))
+
     def test_a_program_that_checks_itself_is_left_whole(self):
+        self.is_left_whole()
+
+    def is_left_whole(self, *words):
         victim = self.start(VICTIM)
         self.assertEqual(victim.stdout.readline(), "ready\n")
         for _ in range(int(os.environ.get("RANGESCOPE_ATTACHES", "20"))):
-            self.attach(victim.pid, "-q", "--for", "20ms", "-o", f"{self.folder}/r.txt")
+            self.attach(victim.pid, *words, "-q", "--for", "20ms", "-o", f"{self.folder}/r.txt")
             shutil.rmtree(f"{self.folder}/rangescope-runs")
         for _ in range(int(os.environ.get("RANGESCOPE_ATTACH_KILLS", "40"))):
-            tool = subprocess.Popen([TOOL, "attach", str(victim.pid), "--for", "200ms"], cwd=self.folder, env=self.env,
+            tool = subprocess.Popen([TOOL, "attach", str(victim.pid), *words, "--for", "200ms"], cwd=self.folder, env=self.env,
                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(random.uniform(0, 0.5))
             tool.kill()

@@ -1,8 +1,11 @@
 // Checks itself while somebody attaches to it: system calls that are not interrupted, values in registers, errno,
 // signals of its own, threads and children that come and go. Prints "ready", runs until its standard input ends, then
-// prints "ok" and what it did, or what went wrong, and ends by 0 or 1.
+// prints "ok" and what it did, or what went wrong, and ends by 0 or 1. With an argument it is one thread that waits
+// with values in its vector registers and red zone.
+#include <dlfcn.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +26,7 @@ namespace {
 std::atomic<bool> over{false};
 std::atomic<unsigned long> ticks{0};
 std::atomic<const char*> wrong{nullptr};
-std::atomic<unsigned long> steps[8];
+std::atomic<unsigned long> steps[11];
 
 void check(bool good, const char* what) {
   if (!good) wrong = what;
@@ -59,9 +62,68 @@ void computes() {
   check(errno == 4711, "errno was changed");
 }
 
+/// A sleep until a time, by libc's syscall(), which keeps all but rax, rcx and r11: vector registers and the red zone
+/// below the stack pointer are then what they were.
+void holds() {
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  if (__builtin_cpu_supports("avx2") == 0) return;
+  alignas(32) static thread_local unsigned char wanted[32], vectors[16 * 32], zone[15 * 8];
+  for (unsigned i = 0; i < sizeof wanted; ++i) wanted[i] = static_cast<unsigned char>(i * 7 + steps[10]);
+  timespec until{};
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_nsec += 5'000'000;
+  if (until.tv_nsec >= 1'000'000'000) ++until.tv_sec, until.tv_nsec -= 1'000'000'000;
+  long answer = 0;
+  void* const call = reinterpret_cast<void*>(&syscall);
+  asm volatile(
+      "mov %%rsp, %%rbx\n lea -1024(%%rsp), %%rsp\n and $-64, %%rsp\n"
+      ".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n vmovdqa (%[wanted]), %%ymm\\n\n .endr\n"
+      "mov (%[wanted]), %%rax\n"
+      ".irp n,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16\n mov %%rax, -8*\\n(%%rsp)\n .endr\n"
+      "mov %[until], %%rcx\n mov $230, %%edi\n mov $1, %%esi\n mov $1, %%edx\n xor %%r8d, %%r8d\n"
+      "call *%[call]\n"
+      ".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n vmovdqa %%ymm\\n, 32*\\n(%[vectors])\n .endr\n"
+      ".irp n,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16\n mov -8*\\n(%%rsp), %%rcx\n mov %%rcx, 8*\\n-16(%[zone])\n .endr\n"
+      "mov %%rbx, %%rsp\n"
+      : "=&a"(answer)
+      : [wanted] "r"(wanted), [until] "r"(&until), [call] "r"(call), [vectors] "r"(vectors), [zone] "r"(zone)
+      : "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3",
+        "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+  check(answer == 0 && errno == 4711, "a sleep until a time was interrupted");
+  for (unsigned i = 0; i < sizeof vectors; ++i) check(vectors[i] == wanted[i % 32], "a vector register was changed");
+  for (unsigned i = 0; i < sizeof zone; ++i) check(zone[i] == wanted[i % 8], "the red zone was changed");
+#endif
+}
+
+void allocates() {
+  void* parts[64];
+  for (unsigned i = 0; i < 64; ++i) parts[i] = std::malloc(16 + i * 97 % 4000);
+  for (void* part : parts) std::free(part);
+}
+
+void loads() {
+  void* library = dlopen("libresolv.so.2", RTLD_NOW);  // what the program itself has not loaded
+  if (library != nullptr) check(dlclose(library) == 0, "a library could not be closed");
+  timespec pause{0, 500'000};
+  nanosleep(&pause, nullptr);
+}
+
+/// The one thread there is holds values in registers whenever it waits.
+int hold_alone() {
+  std::puts("ready");
+  std::fflush(stdout);
+  for (pollfd end{STDIN_FILENO, POLLIN, 0}; poll(&end, 1, 0) == 0; ++steps[10]) {
+    errno = 4711;
+    holds();
+  }
+  std::printf("%s %lu\n", wrong.load() == nullptr ? "ok" : wrong.load(), steps[10].load());
+  return wrong.load() == nullptr ? 0 : 1;
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char**) {
+  if (argc > 1) return hold_alone();
   struct sigaction action {};
   action.sa_handler = [](int) { ++ticks; };
   action.sa_flags = SA_RESTART;
@@ -117,6 +179,9 @@ int main() {
     timespec pause{0, 20'000'000};
     nanosleep(&pause, nullptr);
   });
+  threads.emplace_back(loop, 8, allocates);
+  threads.emplace_back(loop, 9, loads);
+  threads.emplace_back(loop, 10, holds);
   const itimerval often{{0, 5000}, {0, 5000}};
   setitimer(ITIMER_REAL, &often, nullptr);
   std::puts("ready");

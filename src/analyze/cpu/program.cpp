@@ -23,9 +23,8 @@ std::string advice(const Session& session) {
     const auto older = std::count_if(session.processes.begin(), session.processes.end(),
                                      [&](const model::Process& one) { return one.start_ns <= session.begin_ns; });
     return fmt::format(
-        "attached to process {} after {}: every number is of this window alone; {} began before it. Ranges and GPU "
-        "work "
-        "are recorded in programs that rangescope profile starts",
+        "attached to process {} after {}: every number is of this window alone; {} began before it. Ranges are "
+        "recorded in programs that rangescope profile starts",
         session.attached->pid, base::format_ns(static_cast<double>(session.attached->ran_ns)),
         base::counted(static_cast<std::size_t>(older), "process"));
   }

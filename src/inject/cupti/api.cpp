@@ -8,6 +8,7 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "inject/nvtx/setting.hpp"
 #include "wire/cupti_places.hpp"
 #include "wire/names.hpp"
 
@@ -124,7 +125,7 @@ const char* Api::text(CUptiResult result) const {
 
 bool load(Api& api, char* why, std::size_t why_size) {
   Mapped mapped;
-  const char* asked = std::getenv(wire::kCupti);
+  const char* asked = setting(wire::kCupti);
   if (asked != nullptr && asked[0] != '\0') {
     if (!open(api, asked)) {
       std::snprintf(why, why_size, "$RANGESCOPE_CUPTI cannot be loaded: %s", dlerror());

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "inject/nvtx/setting.hpp"
 #include "wire/names.hpp"
 #include "wire/samples.hpp"
 
@@ -20,7 +21,7 @@ int file = -1, holders = 0;
 }  // namespace
 
 void find_sampler() {
-  const char* folder = std::getenv(wire::kDir);
+  const char* folder = setting(wire::kDir);
   if (folder == nullptr) return;
   const int length =
       std::snprintf(path, sizeof path, "%s/%s/%s", folder, wire::samples::kFolder, wire::samples::kAsideFile);

@@ -12,6 +12,7 @@
 #include "inject/cupti/collector.hpp"
 #include "inject/cupti/trace.hpp"
 #include "inject/nvtx/process.hpp"
+#include "inject/nvtx/setting.hpp"
 #include "wire/names.hpp"
 
 namespace rangescope::inject::cupti {
@@ -95,7 +96,7 @@ const char* start(Collector& c, const char* path, char* why, std::size_t why_byt
 }  // namespace
 
 bool start_counters(const Api& api, const Subscription& subscription) {
-  const char* path = std::getenv(wire::kCounters);
+  const char* path = setting(wire::kCounters);
   if (path == nullptr || path[0] == '\0') return false;
   void* memory = std::calloc(1, sizeof(Collector));
   if (memory == nullptr) return false;

@@ -4,14 +4,27 @@
 // The stream is RANGESCOPE_DIR/<pid>.gpu; after an exec in the same process, <pid>.1.gpu and so on. Without
 // RANGESCOPE_DIR nothing is recorded. RANGESCOPE_CHAIN_CUDA names another injection library, which is started
 // afterwards.
+//
+// `rangescope attach` loads the library into a program that runs, and has one of its threads call rangescope_attach. A
+// thread of ours then records until rangescope lets go of the lock of wire::kAttachLock, by its death too, and ends.
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
+
+#include <atomic>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <utility>
 
+#include "inject/cupti/threads.hpp"
 #include "inject/cupti/trace.hpp"
+#include "inject/nvtx/process.hpp"
 #include "inject/nvtx/quiet.hpp"
+#include "inject/nvtx/setting.hpp"
 #include "inject/nvtx/writer.hpp"
 #include "wire/names.hpp"
 
@@ -19,6 +32,7 @@ namespace {
 
 namespace cupti = rangescope::inject::cupti;
 namespace wire = rangescope::wire;
+using rangescope::inject::setting;
 
 bool free_path(const char* folder, char* path, std::size_t size) {
   for (int image = 0; image < 1000; ++image) {
@@ -31,21 +45,58 @@ bool free_path(const char* folder, char* path, std::size_t size) {
   return false;
 }
 
-void start() {
-  const char* folder = std::getenv(rangescope::wire::kDir);
-  // The NVTX side's capture makes the process known, also one that never opens a range.
-  if (folder == nullptr || folder[0] == '\0' || !rangescope::inject::writer_start()) return;
+void trace_into(const char* folder) {
   static char path[4096];
-  if (!free_path(folder, path, sizeof path)) return;
+  static bool ends = false;
+  if (!free_path(folder, path, sizeof path)) {
+    return;
+  }
   cupti::TraceSettings settings = cupti::settings_from_environment();
   settings.path = path;
-  if (const char* limit = std::getenv(rangescope::wire::kMaxCaptureSize); limit != nullptr)
+  if (const char* limit = setting(wire::kMaxCaptureSize); limit != nullptr) {
     settings.size_limit = std::strtoull(limit, nullptr, 10);
-  if (cupti::start_trace(settings)) std::atexit(cupti::finish_trace);
+  }
+  if (cupti::start_trace(settings) && !std::exchange(ends, true)) {
+    std::atexit(cupti::finish_trace);
+  }
+}
+
+void start() {
+  const char* folder = std::getenv(wire::kDir);
+  // The NVTX side's capture makes the process known, also one that never opens a range.
+  if (folder != nullptr && folder[0] != '\0' && rangescope::inject::writer_start()) trace_into(folder);
+}
+
+// No descriptor stays open. What cannot be asked at the moment goes on.
+bool is_let_go(const char* lock) {
+  const int file = open(lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0) return errno == ENOENT;
+  const bool free = flock(file, LOCK_EX | LOCK_NB) == 0;
+  close(file);
+  return free;
+}
+
+char attached_by[wire::kMostSettings];
+std::atomic<std::uint32_t> attached{0};  // the generation of the process whose thread records
+
+void* record_attached(void*) {
+  constexpr useconds_t kLook_us = 20'000;
+  rangescope::inject::given_settings = attached_by;
+  if (const char* folder = setting(wire::kDir); folder != nullptr) {
+    char lock[4096];
+    std::snprintf(lock, sizeof lock, "%s/%s", folder, wire::kAttachLock);
+    if (!is_let_go(lock)) trace_into(folder);
+    while (!is_let_go(lock)) usleep(kLook_us);
+    cupti::end_trace();
+    unlink(lock);
+  }
+  rangescope::inject::given_settings = nullptr;
+  attached.store(0);
+  return nullptr;
 }
 
 void start_chained() {
-  const char* other = std::getenv(rangescope::wire::kChainCuda);
+  const char* other = std::getenv(wire::kChainCuda);
   if (other == nullptr || other[0] == '\0') return;
   void* library = dlopen(other, RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) return;
@@ -60,4 +111,35 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   start();
   start_chained();
   return 1;
+}
+
+/// 1 behind the constructors: rangescope_attach may be called.
+extern "C" __attribute__((visibility("default"))) int rangescope_loaded;
+int rangescope_loaded = 0;
+__attribute__((constructor)) static void loaded() {
+  rangescope_loaded = 1;
+}
+
+/// `settings` as given_settings (inject/nvtx/setting.hpp), of wire::kMostSettings bytes at most. Called on a thread of
+/// the program that waited in a system call: it starts a thread of ours, and returns.
+extern "C" __attribute__((visibility("default"))) void rangescope_attach(const char* settings) {
+  using namespace rangescope::inject;
+  const KeepErrno keep_errno;
+  process_watch_forks();
+  const std::uint32_t own = process_generation();
+  std::uint32_t other = attached.load();
+  if (other == own || !attached.compare_exchange_strong(other, own)) return;
+  std::size_t used = 0;
+  while (settings[used] != '\0') {
+    const std::size_t more = std::strlen(settings + used) + 1;
+    if (used + more >= sizeof attached_by) break;
+    std::memcpy(attached_by + used, settings + used, more);
+    used += more;
+  }
+  attached_by[used] = '\0';
+  pthread_t thread;
+  if (!cupti::start_thread(thread, record_attached, nullptr))
+    attached.store(0);
+  else
+    pthread_detach(thread);
 }

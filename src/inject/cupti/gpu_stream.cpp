@@ -45,7 +45,7 @@ bool GpuStream::open(const char* path, const wire::gpu::FileHeader& header, std:
   std::strcpy(path_, path);
   written_ = sizeof header;
   limit_ = limit;
-  used_ = 0;
+  beyond_limit_ = failed_bytes_ = used_ = 0;
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include "inject/cupti/threads.hpp"
 #include "inject/cupti/trace.hpp"
 #include "inject/nvtx/process.hpp"
+#include "inject/nvtx/setting.hpp"
 #include "inject/nvtx/writer.hpp"
 #include "wire/gpu.hpp"
 #include "wire/names.hpp"
@@ -127,7 +128,7 @@ constexpr RangeObserver kObserver{saw_push, nullptr, nullptr, nullptr};
 }  // namespace
 
 void start_overhead() {
-  const char* value = std::getenv(wire::kOverhead);
+  const char* value = setting(wire::kOverhead);
   const double share = value != nullptr ? std::strtod(value, nullptr) : 0;
   if (!(share > 0 && share < 1)) return;
   budget.share = share;

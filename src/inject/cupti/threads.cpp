@@ -46,6 +46,7 @@ void Flusher::start(std::uint32_t interval_ms, void (*turn)()) {
   if (interval_ms == 0) return;
   interval_ns_ = std::int64_t{interval_ms} * 1000000;
   turn_ = turn;
+  stop_ = false;
   make_condition(wake_);
   running_ = start_thread(thread_, loop, this);
 }

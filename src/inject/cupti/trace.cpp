@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <iterator>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "inject/nvtx/capture.hpp"
 #include "inject/nvtx/control.hpp"
 #include "inject/nvtx/process.hpp"
+#include "inject/nvtx/setting.hpp"
 #include "inject/python/modules.hpp"
 #include "wire/counters.hpp"
 #include "wire/names.hpp"
@@ -85,6 +87,7 @@ struct Tracer {
 // Made in place and never destroyed: CUPTI's threads may call back after static destructors ran.
 alignas(Tracer) unsigned char tracer_memory[sizeof(Tracer)];
 std::atomic<Tracer*> the_tracer{nullptr};
+std::atomic<bool> begun{false};  // and not ended by end_trace()
 
 Tracer& tracer() {
   return *the_tracer.load(std::memory_order_acquire);
@@ -157,6 +160,7 @@ void note_graph(Tracer& t, CUgraph graph) {
 }
 
 void flush_once(Tracer& t, bool forced);
+bool switch_kinds(Tracer& t, bool on);
 
 void note_times(Tracer& t, const char* how) {
   const std::lock_guard<std::mutex> guard(t.stream_lock);
@@ -278,8 +282,8 @@ int is_pytorch(dl_phdr_info* info, std::size_t, void*) {
 
 void find_modules(Tracer& t) {
   const char* why = "--modules off";
-  const char* functions = std::getenv(wire::kFunctions);
-  const char* phases = std::getenv(wire::kPhases);
+  const char* functions = setting(wire::kFunctions);
+  const char* phases = setting(wire::kPhases);
   const bool asked = t.settings.module_levels != 0 || functions != nullptr;
   if (t.settings.modules && !asked && dl_iterate_phdr(is_pytorch, nullptr) == 0)
     why = "PyTorch is not loaded";
@@ -455,20 +459,36 @@ bool enable(Tracer& t) {
   return true;
 }
 
+// What was written into the stream before the one that begins.
+void forget(Tracer& t) {
+  const std::lock_guard<std::mutex> guard(t.stream_lock);
+  t.encoder.~Encoder();
+  new (&t.encoder) Encoder(t.stream);
+  t.cupti_dropped = 0;
+  t.told_dropped = t.launches.dropped();
+  t.in_modules = t.by_callback = false;
+  t.call_count = 0;
+}
+
 }  // namespace
 
 bool start_trace(const TraceSettings& settings) {
-  Tracer* none = nullptr;
-  static std::atomic<bool> begun{false};
-  if (begun.exchange(true)) return false;
-  auto* t = new (tracer_memory) Tracer;
-  the_tracer.compare_exchange_strong(none, t, std::memory_order_release);
+  if (begun.exchange(true)) {
+    return false;
+  }
+  Tracer* t = the_tracer.load(std::memory_order_acquire);
+  if (t == nullptr) {
+    t = new (tracer_memory) Tracer;
+    the_tracer.store(t, std::memory_order_release);
+  } else {
+    forget(*t);
+  }
   t->settings = settings;
   t->follows = control::controlled();
-  t->calls_pause = std::getenv(wire::kOverhead) != nullptr;
+  t->calls_pause = setting(wire::kOverhead) != nullptr;
   t->generation = process_generation();
   char why[512] = {};
-  const bool loaded = load(t->api, why, sizeof why);
+  const bool loaded = load(t->api, why, sizeof why);  // what is loaded already is found again
   gpu::FileHeader header{};
   std::memcpy(header.magic, gpu::kMagic, sizeof header.magic);
   header.version = gpu::kVersion;
@@ -544,6 +564,23 @@ void finish_trace() {
   t->encoder.info("end", "clean");
   t->stream.close();
   t->tracing.store(false);
+}
+
+void end_trace() {
+  Tracer* t = the_tracer.load(std::memory_order_acquire);
+  if (t == nullptr || !ours(*t)) {
+    return;
+  }
+  if (t->state.load() == State::kRunning) {
+    (void)switch_kinds(*t, false);
+    for (std::size_t i = kPausedKinds; i < std::size(kKinds); ++i) t->api.cuptiActivityDisable(kKinds[i].kind);
+    for (std::size_t i = 0; i < t->call_count; ++i) (void)note_call(*t, t->calls[i], false);
+    finish_trace();
+    t->api.cuptiUnsubscribe(t->subscription.handle);
+    t->subscription = {};
+  }
+  t->state.store(State::kIdle);
+  begun.store(false);
 }
 
 bool launches_by_callback() {

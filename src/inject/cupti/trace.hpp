@@ -11,11 +11,15 @@
 
 namespace rangescope::inject::cupti {
 
-/// Loads CUPTI and starts tracing; false, with a loss in the stream that says why, when that cannot be. Call once.
+/// Loads CUPTI and starts tracing; false, with a loss in the stream that says why, when that cannot be, and where it
+/// was started before and end_trace() was not called.
 bool start_trace(const TraceSettings& settings);
 
 /// Fetches what is still out and closes the stream. Harmless when nothing was started, and the second time.
 void finish_trace();
+
+/// The same while the program goes on: CUPTI records nothing any more, and start_trace() may come again.
+void end_trace();
 
 /// The timeline itself notes launches by callbacks, so that nobody else may turn those off.
 [[nodiscard]] bool launches_by_callback();

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "inject/nvtx/setting.hpp"
 #include "wire/names.hpp"
 
 namespace rangescope::inject::cupti {
@@ -38,16 +39,16 @@ std::uint32_t milliseconds_of(const char* text, std::uint32_t otherwise) {
 
 TraceSettings settings_from_environment() {
   TraceSettings settings;
-  const char* graphs = std::getenv(wire::kCudaGraphs);
+  const char* graphs = setting(wire::kCudaGraphs);
   settings.graph_nodes = graphs == nullptr || std::strcmp(graphs, "graph") != 0;
-  const char* launches = std::getenv(wire::kLaunchRecords);
+  const char* launches = setting(wire::kLaunchRecords);
   settings.launch_callbacks = launches != nullptr && std::strcmp(launches, "callback") == 0;
-  settings.more_calls = std::getenv(wire::kCudaCalls);
-  if (const char* modules = std::getenv(wire::kModules); modules != nullptr) {
+  settings.more_calls = setting(wire::kCudaCalls);
+  if (const char* modules = setting(wire::kModules); modules != nullptr) {
     settings.modules = std::strcmp(modules, "off") != 0;
     settings.module_levels = static_cast<std::uint32_t>(std::strtoul(modules, nullptr, 10));
   }
-  settings.flush_interval_ms = milliseconds_of(std::getenv(wire::kFlushInterval), settings.flush_interval_ms);
+  settings.flush_interval_ms = milliseconds_of(setting(wire::kFlushInterval), settings.flush_interval_ms);
   return settings;
 }
 
@@ -64,7 +65,7 @@ constexpr std::uint32_t kMended = 130401;                   // CUDA 13.4 update 
 constexpr char kFunction[] = "cuptiActivityEnableHWTrace";  // from CUDA 12.8 on
 
 bool is_set(const char* name, const char* value) {
-  const char* text = std::getenv(name);
+  const char* text = setting(name);
   return text != nullptr && (value == nullptr ? text[0] != '\0' : std::strcmp(text, value) == 0);
 }
 

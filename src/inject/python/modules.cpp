@@ -59,12 +59,17 @@ struct Modules::Thread {
   bool name_of(const Interpreter& python, std::uint64_t code, char* function, std::size_t most) const;
   Known* slot_of(std::uint32_t around, std::uint64_t self, std::uint64_t type);
   bool grow();
+  void forget_numbers() {
+    if (known != nullptr) std::memset(static_cast<void*>(known), 0, room * sizeof(Known));
+    used = open = 0;
+  }
   bool still(const Known& one) const;
   std::uint64_t name_below(const Interpreter& python, std::uint64_t around, std::uint64_t self, char* name,
                            std::size_t most, std::uint64_t& place);
 
   OwnMemory memory;
   std::int64_t trusted_until_ns = 0;
+  std::uint32_t starts = 0;  ///< of the modules whose numbers it knows
   Code codes[kCodes] = {};
   Level levels[kMostLevels];  ///< of the walk, the innermost first
   std::size_t depth = 0;
@@ -175,8 +180,7 @@ Known* Modules::Thread::slot_of(std::uint32_t around, std::uint64_t self, std::u
 bool Modules::Thread::grow() {
   const std::size_t size = room == 0 ? kFirstModules : room * 2;
   if (size > kMostModules) {  // forgotten, and named anew
-    std::memset(static_cast<void*>(known), 0, room * sizeof(Known));
-    used = 0;
+    forget_numbers();
     return true;
   }
   auto* larger = static_cast<Known*>(std::calloc(size, sizeof(Known)));
@@ -266,7 +270,10 @@ void Modules::end_thread(Thread* thread) {
 }
 
 bool Modules::start(std::size_t levels, const char*& why) {
-  if (levels != 0) levels_ = std::min(levels, kMostLevels);
+  levels_ = levels != 0 ? std::min(levels, kMostLevels) : kMostLevels;
+  functions_ = {};
+  untold_.store(0, std::memory_order_relaxed);
+  starts_.fetch_add(1, std::memory_order_relaxed);
   return python_.find(OwnMemory(getpid()), why);
 }
 
@@ -286,7 +293,9 @@ Here Modules::here(std::int64_t now_ns) {
 }
 
 Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
-  if (now_ns > thread.trusted_until_ns) {
+  const std::uint32_t starts = starts_.load(std::memory_order_relaxed);
+  if (const bool stale = std::exchange(thread.starts, starts) != starts; stale || now_ns > thread.trusted_until_ns) {
+    if (stale) thread.forget_numbers();
     thread.memory.forget();
     std::memset(static_cast<void*>(thread.codes), 0, sizeof thread.codes);
     thread.trusted_until_ns = now_ns + kTrust_ns;

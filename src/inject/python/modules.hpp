@@ -42,7 +42,8 @@ class Modules {
   using Define = std::uint32_t (*)(void* user, std::uint32_t around, const char* name, const char* type, bool function);
 
   Modules(Define define, void* user) : define_(define), user_(user) {}
-  /// False, with why, where there is no Python that can be read. `levels`: of chains, 0: all.
+  /// False, with why, where there is no Python that can be read. `levels`: of chains, 0: all. Called again, it gives
+  /// every chain its number anew.
   [[nodiscard]] bool start(std::size_t levels, const char*& why);
   [[nodiscard]] Here here(std::int64_t now_ns);
   /// Launches whose frames could not be read to their end.
@@ -62,6 +63,7 @@ class Modules {
   Interpreter python_;
   wire::Functions functions_;
   std::size_t levels_ = kMostLevels;
+  std::atomic<std::uint32_t> starts_{0};
   struct Mine {
     Thread* thread = nullptr;
   };

@@ -117,7 +117,7 @@ class GpuReader {
     link_launches();
     counters_.finish(where_);
     if (!info("overhead").empty()) drop_what_ended_in_a_pause();
-    if (!session_.windows.empty()) cut_to_window();
+    if (is_window()) cut_to_window();
     pc_.finish(where_, first_.launches, name_of_, session_);
     if (double share = 0, run = 0, switching = 0, records = 0, windows = 0;
         std::sscanf(info("overhead").c_str(), "%lf %lf %lf %lf %lf", &share, &run, &switching, &records, &windows) ==
@@ -313,9 +313,11 @@ class GpuReader {
     const auto at = infos_.find(key);
     return at != infos_.end() ? at->second : std::string();
   }
+  /// Of a stretch of the process's life alone.
+  [[nodiscard]] bool is_window() const { return session_.attached || !session_.windows.empty(); }
   template <class Item>
   [[nodiscard]] bool outside_window(const Item& item) const {
-    return !session_.windows.empty() && (item.end_ns <= session_.begin_ns || item.start_ns >= session_.end_ns);
+    return is_window() && (item.end_ns <= session_.begin_ns || item.start_ns >= session_.end_ns);
   }
 
   void correct_clock() {
@@ -541,7 +543,8 @@ std::uint32_t process_of(const GpuStreamHead& head, model::Session& session) {
   }
   if (best == model::kNone) {
     best = static_cast<std::uint32_t>(session.processes.size());
-    session.processes.push_back({head.pid, 0, 0, head.start_ns, head.start_ns});
+    const std::int64_t start_ns = std::max(head.start_ns, session.begin_ns);  // of a process that ran already
+    session.processes.push_back({head.pid, 0, 0, start_ns, start_ns});
   }
   return best;
 }

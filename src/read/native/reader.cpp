@@ -361,15 +361,17 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
   session.sources.push_back({path.string(), std::string(kReader.name), tool, schema, model::Maker::kRangescope});
   losses.add("unreadable_captures", refused, "capture files that could not be opened or are none");
   order_ranges(session);
-  if (launched.window > 0) {
+  if (launched.attached_pid > 0) session.attached = {launched.attached_pid, launched.ran_ns};
+  if (session.attached || launched.window > 0) {
     session.begin_ns = launched.start_ns;
     session.end_ns = launched.end_ns > 0 ? launched.end_ns : model::kOpen;
+  }
+  if (launched.window > 0) {
     session.windows.push_back({launched.window, launched.ran_ns, 0});
   }
   if (folder && options.kernels) read_gpu_files(launched.window > 0 ? path.parent_path() : path, left_out, session);
   if (folder && options.kernels) read_sample_files(path, session);
   set_span(launched, session);
-  if (launched.attached_pid > 0) session.attached = {launched.attached_pid, launched.ran_ns};
   if (session.clock.kind.empty()) session.clock = {"CLOCK_MONOTONIC", launched.start_ns, launched.start_unix_ns, {}};
   if (folder && options.kernels) read_cpu_files(path, session);
   if (launched.window > 0) {

@@ -1,0 +1,454 @@
+#include "profile/load_library.hpp"
+
+#include <elf.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <optional>
+#include <thread>
+
+#include "base/fs.hpp"
+#include "base/text.hpp"
+#include "wire/names.hpp"
+
+namespace rangescope::profile {
+namespace {
+
+namespace fs = std::filesystem;
+using sample::cpu::Target;
+using Clock = std::chrono::steady_clock;
+
+fs::path proc(std::uint32_t pid, const std::string& file) {
+  return "/proc/" + std::to_string(pid) + "/" + file;
+}
+
+bool is_named(std::string_view path, std::string_view name) {
+  return path.substr(path.rfind('/') + 1).starts_with(name);
+}
+
+/// A library as it lies in a process.
+struct Image {
+  std::string path, file;
+  std::uint64_t begin = 0, end = 0;  ///< of its code
+  std::uint64_t bias = 0;
+  std::size_t code_at = 0, code_bytes = 0, code_address = 0;  ///< in the file
+
+  template <class T>
+  [[nodiscard]] const T* at(std::uint64_t offset) const {
+    return offset <= file.size() && file.size() - offset >= sizeof(T) ? reinterpret_cast<const T*>(file.data() + offset)
+                                                                      : nullptr;
+  }
+  /// 0: it has none.
+  [[nodiscard]] std::uint64_t address_of(std::string_view name) const {
+    const auto* head = at<Elf64_Ehdr>(0);
+    for (unsigned i = 0; head != nullptr && i < head->e_shnum; ++i) {
+      const auto* symbols = at<Elf64_Shdr>(head->e_shoff + i * sizeof(Elf64_Shdr));
+      if (symbols == nullptr || symbols->sh_type != SHT_DYNSYM) continue;
+      const auto* names = at<Elf64_Shdr>(head->e_shoff + symbols->sh_link * sizeof(Elf64_Shdr));
+      for (std::uint64_t from = 0; names != nullptr && from + sizeof(Elf64_Sym) <= symbols->sh_size;
+           from += sizeof(Elf64_Sym)) {
+        const auto* symbol = at<Elf64_Sym>(symbols->sh_offset + from);
+        if (symbol == nullptr) break;
+        const std::uint64_t text = names->sh_offset + symbol->st_name;
+        if (symbol->st_shndx != SHN_UNDEF && text + name.size() < file.size() &&
+            std::string_view(file).substr(text, name.size()) == name && file[text + name.size()] == '\0')
+          return bias + symbol->st_value;
+      }
+    }
+    return 0;
+  }
+  [[nodiscard]] bool holds(std::uint64_t address) const { return address >= begin && address < end; }
+};
+
+/// The library of that name whose code is mapped.
+std::optional<Image> find_image(std::uint32_t pid, std::initializer_list<std::string_view> names, bool read = true) {
+  std::optional<Image> found;
+  sample::cpu::maps_of(pid, [&](const sample::cpu::Mapped& map) {
+    if (found || std::none_of(names.begin(), names.end(), [&](auto name) { return is_named(map.path, name); })) return;
+    Image image{std::string(map.path), {}, map.start, map.start + map.length};
+    if (read) image.file = base::read_file(proc(pid, "root" + image.path)).value_or("");
+    const auto* head = image.at<Elf64_Ehdr>(0);
+    const bool known =
+        head != nullptr && std::memcmp(head->e_ident, ELFMAG, SELFMAG) == 0 && head->e_ident[EI_CLASS] == ELFCLASS64;
+    for (unsigned i = 0; known && i < head->e_phnum; ++i) {
+      const auto* part = image.at<Elf64_Phdr>(head->e_phoff + i * sizeof(Elf64_Phdr));
+      if (part == nullptr || part->p_type != PT_LOAD || (part->p_flags & PF_X) == 0) continue;
+      image.bias = map.start - map.offset + part->p_offset - part->p_vaddr;
+      image.code_at = part->p_offset;
+      image.code_bytes = part->p_filesz;
+      image.code_address = part->p_vaddr;
+    }
+    found = std::move(image);
+  });
+  return found;
+}
+
+std::string status_of(std::uint32_t pid, std::string_view key) {
+  const auto status = base::read_file(proc(pid, "status"));
+  for (const std::string_view line : base::split(status ? std::string_view(*status) : "", '\n'))
+    if (line.starts_with(key)) return std::string(base::trim(line.substr(key.size())));
+  return {};
+}
+
+bool same_file(const fs::path& a, const fs::path& b) {
+  std::error_code error;
+  return fs::equivalent(a, b, error) && !error;
+}
+
+base::Result<void> refused(const std::string& why, const std::string& hint = {},
+                           base::Code code = base::Code::kPermission) {
+  return base::fail(code, "its GPU work cannot be recorded: " + why, {}, hint);
+}
+
+#if defined(__x86_64__)
+
+bool read_from(std::uint32_t pid, std::uint64_t address, void* into, std::size_t bytes) {
+  const iovec here{into, bytes}, there{reinterpret_cast<void*>(address), bytes};
+  return ::process_vm_readv(static_cast<pid_t>(pid), &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
+}
+
+/// Where a signal's frame returns to: mov $15,%rax; syscall.
+std::uint64_t restorer_of(const Image& libc) {
+  constexpr std::string_view kCode("\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9);
+  const auto at =
+      std::string_view(libc.file).substr(std::min(libc.code_at, libc.file.size()), libc.code_bytes).find(kCode);
+  return at == std::string_view::npos ? 0 : libc.bias + libc.code_address + at;
+}
+
+/// A system call that a thread waits in: /proc/N/task/N/syscall.
+struct Waiting {
+  std::uint64_t number = 0, arguments[6] = {}, stack = 0, at = 0;
+};
+std::optional<Waiting> waiting(std::uint32_t pid, std::uint32_t tid) {
+  const auto text = base::read_file(proc(pid, "task/" + std::to_string(tid) + "/syscall"));
+  Waiting found;
+  auto& a = found.arguments;
+  if (!text || std::sscanf(text->c_str(), "%lu %lx %lx %lx %lx %lx %lx %lx %lx", &found.number, &a[0], &a[1], &a[2],
+                           &a[3], &a[4], &a[5], &found.stack, &found.at) != 9)
+    return std::nullopt;
+  return found;
+}
+
+/// Of a time that a call may take anew: late by so much a program may be at any time.
+bool is_short(std::uint32_t pid, std::uint64_t time) {
+  timespec wanted{};
+  return read_from(pid, time, &wanted, sizeof wanted) && wanted.tv_sec == 0 && wanted.tv_nsec <= 100'000'000;
+}
+
+/// The call begins again as if it had not been left: it has no limit of time, a short one, or one that is a point in
+/// time.
+bool begins_again(std::uint32_t pid, const Waiting& call) {
+  const auto& a = call.arguments;
+  switch (call.number) {
+    case SYS_futex: return (a[1] & 0x7f) == 9;            // FUTEX_WAIT_BITSET: not the locks of malloc and the like
+    case SYS_poll: return static_cast<int>(a[2]) <= 100;  // ms; -1: none
+    case SYS_ppoll: return a[2] == 0;
+    case SYS_select:
+    case SYS_pselect6: return a[4] == 0;
+    case SYS_clock_nanosleep: return (a[1] & TIMER_ABSTIME) != 0 || is_short(pid, a[2]);
+    case SYS_nanosleep: return is_short(pid, a[0]);
+    case SYS_wait4: return true;
+    case SYS_read: {
+      std::error_code error;
+      const std::string file = fs::read_symlink(proc(pid, "fd/" + std::to_string(static_cast<int>(a[0]))), error);
+      return file.starts_with("pipe:") || file.starts_with("/dev/pts/") || file.starts_with("/dev/tty");
+    }
+    default: return false;
+  }
+}
+
+/// Where it returns to from a call, as the bytes before it tell.
+bool follows_call(const Image& image, std::uint64_t address) {
+  const std::uint64_t at = address - image.bias - image.code_address + image.code_at;
+  if (at < 8 || at > image.file.size()) return true;
+  const auto byte = [&](std::size_t before) { return static_cast<unsigned char>(image.file[at - before]); };
+  const auto indirect = [&](std::size_t before) { return byte(before) == 0xff && (byte(before - 1) >> 3 & 7) == 2; };
+  return byte(5) == 0xe8 || indirect(2) || indirect(3) || indirect(4) || indirect(6) || indirect(7);
+}
+
+constexpr std::size_t kRoom = 128 * 1024;  ///< of stack, for dlopen
+
+struct Places {
+  Image libc, linker;
+  std::uint64_t restorer = 0;
+};
+
+/// Neither in the dynamic linker nor in a handler of a signal, and with room for a call.
+bool is_free(std::uint32_t pid, std::uint32_t tid, const Waiting& call, const Places& places) {
+  if (!places.libc.holds(call.at)) return false;
+  std::array<std::uint64_t, 512> words;
+  for (std::uint64_t at = call.stack & ~7ull, left = 1u << 20; left > 0;) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(4096 - at % 4096, left);
+    if (!read_from(pid, at, words.data(), bytes)) break;
+    for (std::size_t i = 0; i < bytes / 8; ++i)
+      if (words[i] == places.restorer || (places.linker.holds(words[i]) && follows_call(places.linker, words[i])))
+        return false;
+    at += bytes;
+    left -= bytes;
+  }
+  for (std::size_t below = 4096; pid != tid && below <= kRoom; below += 4096)  // the first thread's grows
+    if (!read_from(pid, call.stack - below, words.data(), 8)) return false;
+  return true;
+}
+
+/// The registers of vectors as a signal's frame has them. Empty where they cannot be.
+std::string vectors_of(pid_t tid) {
+  std::string state(64 * 1024, '\0');
+  iovec part{state.data(), state.size()};
+  if (::ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &part) != 0 || part.iov_len < 576) return {};
+  constexpr std::size_t kSoftware = 464;  // of the bytes that are software's: first the parts that there are
+  constexpr std::uint64_t kTileData = 1ull << 18;
+  std::uint64_t all = 0, used = 0;
+  std::memcpy(&all, state.data() + kSoftware, 8);
+  std::memcpy(&used, state.data() + 512, 8);
+  if ((used & kTileData) == 0) all &= ~kTileData;  // a thread has room for it when it may use it
+  std::uint32_t bytes = 576;
+  for (unsigned part_of = 2; part_of < 63; ++part_of) {
+    if ((all >> part_of & 1) == 0) continue;
+    std::uint32_t size = 0, offset = 0, c = 0, d = 0;
+    __cpuid_count(0xd, part_of, size, offset, c, d);
+    bytes = std::max(bytes, size + offset);
+  }
+  if (bytes > part.iov_len) return {};
+  const std::uint32_t head[] = {0x46505853, bytes + 4, static_cast<std::uint32_t>(all),
+                                static_cast<std::uint32_t>(all >> 32),
+                                bytes};  // FP_XSTATE_MAGIC1 and struct _fpx_sw_bytes
+  std::memset(state.data() + kSoftware, 0, 48);
+  std::memcpy(state.data() + kSoftware, head, sizeof head);
+  const std::uint32_t end = 0x46505845;  // FP_XSTATE_MAGIC2
+  std::memcpy(state.data() + bytes, &end, sizeof end);
+  state.resize(bytes + sizeof end);
+  return state;
+}
+
+/// What is left of the call by the kernel, which begins it again itself where nobody comes between.
+bool mend_call(user_regs_struct& registers, std::uint64_t number) {
+  constexpr std::int64_t kErestartsys = 512, kErestartnointr = 513, kErestartnohand = 514, kRestartBlock = 516;
+  const auto answer = -static_cast<std::int64_t>(registers.rax);
+  const bool again =
+      answer == kErestartsys || answer == kErestartnointr || answer == kErestartnohand || answer == kRestartBlock;
+  if (again) {
+    registers.rax = number;
+    registers.rip -= 2;  // syscall
+  }
+  return again || answer != EINTR;
+}
+
+/// The thread, which is stopped, calls `function(text, second)` when it is let go, and comes back. False: it is as it
+/// was.
+bool divert(std::uint32_t pid, pid_t tid, const Waiting& call, const Places& places, std::uint64_t function,
+            const std::string& text, std::uint64_t second) {
+  user_regs_struct registers{};
+  std::uint64_t blocked = 0;
+  if (::ptrace(PTRACE_GETREGS, tid, nullptr, &registers) != 0 || registers.rip != call.at ||
+      registers.rsp != call.stack || registers.orig_rax != call.number || registers.cs != 0x33 ||
+      ::ptrace(PTRACE_GETSIGMASK, tid, sizeof blocked, &blocked) != 0 || !mend_call(registers, call.number))
+    return false;
+  const std::string vectors = vectors_of(tid);
+  if (vectors.empty()) return false;
+  constexpr std::uint64_t kRedZone = 128;
+  const std::uint64_t top = (registers.rsp - kRedZone) & ~63ull, text_at = top - (text.size() + 63) / 64 * 64,
+                      vectors_at = text_at - (vectors.size() + 63) / 64 * 64,
+                      frame_at = ((vectors_at - 8 - sizeof(ucontext_t)) & ~15ull) - 8;
+  ucontext_t context{};
+  context.uc_flags = 1 | 2 | 4;        // UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS
+  context.uc_stack.ss_flags = 1 << 6;  // none that there is: the other stack of signals stays as it is
+  auto& saved = context.uc_mcontext.gregs;
+  const auto keep = [&](int place, unsigned long long value) { saved[place] = static_cast<greg_t>(value); };
+  keep(REG_R8, registers.r8), keep(REG_R9, registers.r9), keep(REG_R10, registers.r10), keep(REG_R11, registers.r11);
+  keep(REG_R12, registers.r12), keep(REG_R13, registers.r13), keep(REG_R14, registers.r14),
+      keep(REG_R15, registers.r15);
+  keep(REG_RDI, registers.rdi), keep(REG_RSI, registers.rsi), keep(REG_RBP, registers.rbp),
+      keep(REG_RBX, registers.rbx);
+  keep(REG_RDX, registers.rdx), keep(REG_RAX, registers.rax), keep(REG_RCX, registers.rcx),
+      keep(REG_RSP, registers.rsp);
+  keep(REG_RIP, registers.rip), keep(REG_EFL, registers.eflags);
+  keep(REG_CSGSFS, registers.cs | registers.ss << 48);
+  context.uc_mcontext.fpregs = reinterpret_cast<fpregset_t>(vectors_at);
+  std::memcpy(&context.uc_sigmask, &blocked, sizeof blocked);
+  std::string frame(top - frame_at, '\0');
+  const auto put = [&](std::uint64_t at, const void* from, std::size_t bytes) {
+    std::memcpy(frame.data() + (at - frame_at), from, bytes);
+  };
+  put(frame_at, &places.restorer, 8);
+  put(frame_at + 8, &context, sizeof context);
+  put(vectors_at, vectors.data(), vectors.size());
+  put(text_at, text.data(), text.size());
+  const iovec here{frame.data(), frame.size()}, there{reinterpret_cast<void*>(frame_at), frame.size()};
+  if (::process_vm_writev(static_cast<pid_t>(pid), &here, 1, &there, 1, 0) != static_cast<ssize_t>(frame.size()))
+    return false;
+  constexpr std::uint64_t kDirection = 1 << 10;
+  registers.rip = function;
+  registers.rsp = frame_at;
+  registers.rdi = text_at;
+  registers.rsi = second;
+  registers.rax = 0;
+  registers.orig_rax = ~0ull;  // in no call: the kernel begins none again
+  registers.eflags &= ~kDirection;
+  if (::ptrace(PTRACE_SETREGS, tid, nullptr, &registers) != 0) return false;
+  std::uint64_t all = ~0ull;
+  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS}) all &= ~(1ull << (fault - 1));
+  ::ptrace(PTRACE_SETSIGMASK, tid, sizeof all, &all);  // no handler of the program within; the frame has what was
+  return true;
+}
+
+/// Stops a thread by ptrace for `use`. A signal that arrives meanwhile is handed on.
+template <class Use>
+bool while_stopped(pid_t tid, const Use& use) {
+  constexpr auto kPatience = std::chrono::milliseconds(500);
+  if (::ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) != 0) return false;
+  bool good = ::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr) == 0;
+  const auto until = Clock::now() + kPatience;
+  siginfo_t stop{};
+  // Not taken: if we end now, a signal that it stopped for still arrives.
+  while (good &&
+         (::waitid(P_PID, static_cast<id_t>(tid), &stop, WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) == 0) &&
+         stop.si_pid == 0 && Clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  const bool stopped = stop.si_pid != 0 && stop.si_code == CLD_TRAPPED;
+  constexpr int kOurs = PTRACE_EVENT_STOP << 8 | SIGTRAP;
+  good = stopped && stop.si_status == kOurs && use();
+  if (!stopped && stop.si_pid == 0) {  // until it stops, nobody lets it go: the end of this thread does
+    int status = 0;
+    ::waitpid(tid, &status, __WALL);
+    stop.si_status = status >> 8;
+  }
+  const int signal = stop.si_status == kOurs || stop.si_status >> 8 != 0 ? 0 : stop.si_status & 0x7f;
+  ::ptrace(PTRACE_DETACH, tid, nullptr, reinterpret_cast<void*>(static_cast<std::uintptr_t>(signal)));
+  return good;
+}
+
+/// Some thread calls `function(text, second)`, within some seconds.
+base::Result<void> call_in(std::uint32_t pid, const Places& places, std::uint64_t function, const std::string& text,
+                           std::uint64_t second) {
+  constexpr auto kPatience = std::chrono::seconds(5);
+  for (const auto until = Clock::now() + kPatience; Clock::now() < until;) {
+    for (const std::uint32_t tid : sample::cpu::threads_of(pid)) {
+      const auto call = waiting(pid, tid);
+      if (!call || !begins_again(pid, *call) || !is_free(pid, tid, *call, places)) continue;
+      if (while_stopped(static_cast<pid_t>(tid), [&] {
+            return is_free(pid, tid, *call, places) &&
+                   divert(pid, static_cast<pid_t>(tid), *call, places, function, text, second);
+          }))
+        return {};
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return refused("no thread of it waited in a system call that can be left and begun again",
+                 "Begin it with: rangescope profile --stopped -- PROGRAM");
+}
+
+base::Result<Places> places_of(std::uint32_t pid) {
+  auto libc = find_image(pid, {"libc.so.6", "libc-2."});
+  auto linker = find_image(pid, {"ld-linux-x86-64.so.2", "ld-2."});
+  if (!libc || !linker)
+    return base::fail(
+        std::move(refused("it runs without glibc (static, or another libc)", {}, base::Code::kToolMissing)));
+  Places places{std::move(*libc), std::move(*linker), 0};
+  places.restorer = restorer_of(places.libc);
+  if (places.restorer == 0 || places.linker.file.empty())
+    return base::fail(std::move(refused("its libc was replaced on disk since it began, or is not known here",
+                                        "Begin it anew", base::Code::kToolMissing)));
+  return places;
+}
+
+#endif
+
+}  // namespace
+
+bool uses_cuda(std::uint32_t pid) {
+  return find_image(pid, {"libcuda.so"}, false).has_value();
+}
+
+#if defined(__x86_64__)
+
+base::Result<void> may_load(const Target& target, const fs::path& library) {
+  const std::uint32_t pid = target.pid;
+  if (!target.unread.empty()) return refused(target.unread);
+  std::error_code error;
+  for (const char* space : {"ns/pid", "ns/user"})
+    if (fs::read_symlink(proc(pid, space), error) != fs::read_symlink(fs::path("/proc/self") / space, error))
+      return refused("it runs in another namespace (a container)", "Attach from inside of it: docker exec");
+  if (!same_file(proc(pid, "root" + library.string()), library))
+    return refused("it does not see " + library.string() + " (another root)", "Attach from inside of its container");
+  const auto filters = [](const std::string& text) { return base::to_uint(text).value_or(0); };
+  if (filters(status_of(pid, "Seccomp_filters:")) >
+      filters(status_of(static_cast<std::uint32_t>(::getpid()), "Seccomp_filters:")))
+    return refused("it has put itself under a seccomp filter, which might end it");
+  if (status_of(pid, "Seccomp:") == "1") return refused("it has put itself under strict seccomp, which would end it");
+  if (status_of(pid, "x86_Thread_features:").find("shstk") != std::string::npos)
+    return refused("its returns are guarded by a shadow stack");
+  if (status_of(pid, "State:").starts_with("T") || status_of(pid, "State:").starts_with("t"))
+    return refused("it is stopped", "Let it go on: kill -CONT " + std::to_string(pid));
+  if (const std::string tracer = status_of(pid, "TracerPid:"); tracer != "0" && !tracer.empty())
+    return refused("process " + tracer + " traces it (a debugger, strace)");
+  for (const std::string& entry : target.environment)
+    if (entry.starts_with(std::string(wire::kDir) + "="))
+      return refused("rangescope profile records it already", "Ask that run: rangescope ctl " + std::to_string(pid));
+  if (const auto there = find_image(pid, {library.filename().string()}, false);
+      there && !same_file(proc(pid, "root" + there->path), library))
+    return refused("another rangescope's library is in it: " + there->path);
+  auto places = places_of(pid);
+  if (!places) return base::fail(std::move(places));
+  return {};
+}
+
+base::Result<void> begin_in(const Target& target, const fs::path& library, const std::string& settings) {
+  constexpr auto kPatience = std::chrono::seconds(10);
+  const std::uint32_t pid = target.pid;
+  const std::string name = library.filename().string();
+  const auto places = TRY(places_of(pid));
+  if (settings.size() >= wire::kMostSettings)
+    return refused("its settings are longer than " + std::to_string(wire::kMostSettings) + " bytes");
+  if (!find_image(pid, {name}, false)) {
+    std::uint64_t load = places.libc.address_of("dlopen");
+    if (load == 0)  // glibc before 2.34
+      if (const auto dl = find_image(pid, {"libdl.so.2", "libdl-2."})) load = dl->address_of("dlopen");
+    if (load == 0) load = places.libc.address_of("__libc_dlopen_mode");
+    if (load == 0) return refused("its libc has no dlopen", {}, base::Code::kToolMissing);
+    constexpr std::uint64_t kNow = 2;  // RTLD_NOW
+    TRY(call_in(pid, places, load, library.string() + '\0', kNow));
+  }
+  for (const auto until = Clock::now() + kPatience; Clock::now() < until;) {
+    int loaded = 0;
+    const auto ours = find_image(pid, {name});
+    const std::uint64_t flag = ours ? ours->address_of("rangescope_loaded") : 0;
+    const std::uint64_t attach = ours ? ours->address_of("rangescope_attach") : 0;
+    if (ours && attach == 0)
+      return refused("this rangescope was built without CUPTI's headers", {}, base::Code::kToolMissing);
+    if (ours && read_from(pid, flag, &loaded, sizeof loaded) && loaded != 0)
+      return call_in(pid, places, attach, settings + '\0', 0);
+    if (!sample::cpu::still_runs(target)) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return refused("it did not load " + library.string());
+}
+
+#else
+
+base::Result<void> may_load(const Target&, const fs::path&) {
+  return refused("that is done on x86-64 alone", {}, base::Code::kToolMissing);
+}
+base::Result<void> begin_in(const Target& target, const fs::path& library, const std::string&) {
+  return may_load(target, library);
+}
+
+#endif
+
+}  // namespace rangescope::profile
