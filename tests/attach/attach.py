@@ -276,11 +276,15 @@ class Attach(unittest.TestCase):
 
     def test_what_forbids_sampling_is_named(self):
         sleeper = self.start("sleep", "60")
-        done = cases.run([sys.executable, f"{SOURCE}/tests/cpu/forbid.py", TOOL, "attach", sleeper.pid, "--for", "1s"],
-                         cwd=self.folder, env=self.env)
+        command = [sys.executable, f"{SOURCE}/tests/cpu/forbid.py", TOOL, "attach", sleeper.pid, "--for", "1s"]
+        done = cases.run([*command, "--cpu", "199Hz"], cwd=self.folder, env=self.env)
         self.assertEqual(done.returncode, 77, done.stderr)
         self.assertIn("seccomp", done.stderr)
         self.assertFalse(os.path.exists(f"{self.folder}/rangescope-runs"))
+        done = cases.run(command, cwd=self.folder, env=self.env)  # /proc is read instead
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"9\d %|100\.0 % waiting: sleep")
+        self.assertIn("cpu_polled", done.stdout)
 
     def left(self, pid):
         """What of ours could be left in a process: threads, descriptors, files that are mapped from the run."""
