@@ -73,7 +73,7 @@ class AttachTo final : public Subcommand {
     return {};
   }
 
-  std::string pid_, gpu_ = "auto";
+  std::string pid_, gpu_ = "off";
   std::optional<std::chrono::nanoseconds> length_;
   bool tree_ = false;
   profile::SampleChoice sampling_;

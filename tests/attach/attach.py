@@ -302,7 +302,7 @@ class Attach(unittest.TestCase):
         self.assertNotIn("librangescope_inject", open(f"/proc/{program.pid}/maps", encoding="utf-8").read())
         kernels = []
         for _ in range(2):  # the second time the library is there already
-            self.attach(program.pid, "--for", "1s")
+            self.attach(program.pid, "--gpu", "auto", "--for", "1s")
             report = self.report()
             program_region, = report["regions"]
             kernels.append(program_region["gpu"]["kernels"])
@@ -314,7 +314,7 @@ class Attach(unittest.TestCase):
             self.assertEqual(self.left(program.pid), before)
             self.assertFalse(os.path.exists(f"{self.kept()}/native/attached"))
         self.assertGreater(min(kernels), 50, cpu.stderr)
-        killed = self.start(TOOL, "attach", program.pid, cwd=self.folder, env=self.env, stderr=subprocess.PIPE)
+        killed = self.start(TOOL, "attach", program.pid, "--gpu", "auto", cwd=self.folder, env=self.env, stderr=subprocess.PIPE)
         self.assertIn("attached to process", killed.stderr.readline())
         self.assertGreater(self.left(program.pid)[0], before[0])
         killed.kill()

@@ -66,10 +66,10 @@ class Attached(unittest.TestCase):
         self.assertIsNone(self.program.poll())
 
     def test_it_goes_on_where_rangescope_is_killed(self):
-        self.attach("attach-before", "--for", "500ms")
+        self.attach("attach-before", "--gpu", "on", "--for", "500ms")
         threads = self.left()[0]
         for number in range(10):
-            tool = subprocess.Popen([f"{gpu.BUILD}/bin/rangescope", "attach", str(self.program.pid), "--run-dir", f"{gpu.OUT}/attach-killed-{number}"],
+            tool = subprocess.Popen([f"{gpu.BUILD}/bin/rangescope", "attach", str(self.program.pid), "--gpu", "on", "--run-dir", f"{gpu.OUT}/attach-killed-{number}"],
                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(0.2 + 0.1 * number)
             tool.send_signal(signal.SIGKILL)
@@ -81,5 +81,5 @@ class Attached(unittest.TestCase):
             self.assertLessEqual(self.left()[0], threads)
             self.assertIsNone(self.program.poll())
             shutil.rmtree(f"{gpu.OUT}/attach-killed-{number}", ignore_errors=True)
-        report, _ = self.attach("attach-after", "--for", "1s")
+        report, _ = self.attach("attach-after", "--gpu", "on", "--for", "1s")
         self.assertGreater(report["total"]["kernels"], 0)
