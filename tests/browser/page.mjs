@@ -33,7 +33,7 @@ async function check(name, file, body, options = {}) {
     await page.setViewportSize(options.size ?? { width: 1280, height: 900 });
     await page.emulateMedia({ colorScheme: options.scheme ?? 'light' });
     await page.goto(`file://${join(folder, file)}`);
-    await page.waitForSelector('html[data-ready="1"]', { timeout: 15000 });
+    await page.waitForSelector('html[data-ready="1"]', { timeout: 120000 });
     await body(page);
     expect(problems.length === 0, problems.join('; '));
     console.log(`pass ${name}`);

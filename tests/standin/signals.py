@@ -135,11 +135,13 @@ class Signals(PipelineCase):
     def test_the_real_nsys(self):
         for how in ("timeout", "sigterm"):
             with self.subTest(how):
-                # A signal while nsys 2022 still starts ends itself: its own waiter finds no semaphore.
-                for _ in range(4):
+                # nsys 2022 does not always survive the end: a signal while it starts ends itself (its own waiter finds no
+                # semaphore), and the stream that it leaves is at times one that its own importer refuses.
+                for _ in range(5):
                     report, said = self.ended(how)
-                    if "ProcessWaiter" not in said:
+                    if report["regions"]:
                         break
+                    self.assertTrue("ProcessWaiter" in said or any(loss["kind"] == "stage_failed" for loss in report["losses"]), said)
                 # what nsys had recorded until then is reported, and that the rest is missing
                 self.assertIn("decode", [r["path"][0] for r in report["regions"]], (report["losses"], said))
                 if how == "timeout":
