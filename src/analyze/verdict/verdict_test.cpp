@@ -198,6 +198,18 @@ TEST(Bounds, MemoryIsTheLevelNearestToItsPeak) {
   EXPECT_TRUE(model::advice_for(one).starts_with("Coalesce"));
 }
 
+TEST(Advice, IsOfTheCauseThatTheTextNamesFirst) {
+  model::Verdict hot;
+  hot.kind = "hot_region";
+  hot.text = "100 % self time: 79 % runnable (waiting for a CPU), 18 % waiting: I/O";
+  EXPECT_TRUE(model::advice_for(hot).starts_with("Leave CPUs free")) << model::advice_for(hot);
+  hot.text = "100 % self time: 60 % waiting: I/O, 20 % waiting: lock, 11 % runnable (waiting for a CPU)";
+  EXPECT_TRUE(model::advice_for(hot).starts_with("Read ahead")) << model::advice_for(hot);
+  hot.text = "100 % self time: 90 % Python";
+  hot.evidence["cpu_python_share"] = 0.9;
+  EXPECT_TRUE(model::advice_for(hot).starts_with("Move the hot loop")) << model::advice_for(hot);
+}
+
 TEST(Bounds, WithoutCountersAFullGpuIsSaidAndNothingGuessed) {
   const auto full = Program().loop("step", 4, 10 * kMs, 1, 9 * kMs).verdict();
   EXPECT_TRUE(has(full, "gpu_bound"));
