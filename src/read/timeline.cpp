@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
+
+#include "base/text.hpp"
 
 namespace rangescope::read {
 
@@ -40,14 +44,21 @@ void set_extents(model::Session& s, std::int64_t begin, std::int64_t end) {
     of[process].first = std::min(of[process].first, from);
     of[process].second = std::max(of[process].second, to == model::kOpen ? from : to);
   };
-  for (const model::Range& range : s.ranges) see(s.threads[range.thread].process, range.start_ns, range.end_ns);
-  for (const model::Launch& call : s.launches) see(s.threads[call.thread].process, call.start_ns, call.end_ns);
-  const auto works = [&](const auto& all) {
-    for (const auto& work : all) see(s.streams[work.stream].process, work.start_ns, work.end_ns);
+  const auto on_threads = [&](const auto& all) {
+    for (const auto& item : all) see(s.threads[item.thread].process, item.start_ns, item.end_ns);
   };
-  works(s.kernels);
-  works(s.copies);
-  works(s.memsets);
+  const auto on_streams = [&](const auto& all) {
+    for (const auto& work : all)
+      if (work.stream != model::kNone) see(s.streams[work.stream].process, work.start_ns, work.end_ns);
+  };
+  on_threads(s.ranges);
+  on_threads(s.launches);
+  for (const model::Mark& mark : s.marks) see(s.threads[mark.thread].process, mark.at_ns, mark.at_ns);
+  on_streams(s.kernels);
+  on_streams(s.copies);
+  on_streams(s.memsets);
+  on_streams(s.graph_launches);
+  on_streams(s.synchronizations);
   for (std::size_t i = 0; i < of.size(); ++i) {
     if (of[i].first == kNever) continue;
     s.processes[i].start_ns = of[i].first;
@@ -55,12 +66,9 @@ void set_extents(model::Session& s, std::int64_t begin, std::int64_t end) {
     begin = std::min(begin, of[i].first);
     end = std::max(end, of[i].second);
   }
-  s.clock.kind = "trace time";
   if (begin == kNever) return;
   s.begin_ns = begin;
   s.end_ns = end;
-  constexpr std::int64_t kThisCentury = 946'684'800'000'000'000;  // 2000-01-01: earlier ones count from the boot
-  if (begin > kThisCentury) s.clock.anchor_ns = s.clock.anchor_unix_ns = begin;
 }
 
 model::LaunchKind launch_kind(std::string_view api) {
@@ -73,31 +81,19 @@ model::LaunchKind launch_kind(std::string_view api) {
   return model::LaunchKind::kOther;
 }
 
-model::CopyKind copy_kind(std::string_view lower) {
+model::CopyKind copy_kind(std::string_view name) {
   using enum model::CopyKind;
-  constexpr std::pair<std::string_view, model::CopyKind> kKinds[] = {{"host-to-device", kHostToDevice},
-                                                                     {"htod", kHostToDevice},
-                                                                     {"device-to-host", kDeviceToHost},
-                                                                     {"dtoh", kDeviceToHost},
-                                                                     {"htoa", kHostToArray},
-                                                                     {"host-to-array", kHostToArray},
-                                                                     {"atoh", kArrayToHost},
-                                                                     {"atoa", kArrayToArray},
-                                                                     {"array-to-host", kArrayToHost},
-                                                                     {"array-to-array", kArrayToArray},
-                                                                     {"atod", kArrayToDevice},
-                                                                     {"array-to-device", kArrayToDevice},
-                                                                     {"dtoa", kDeviceToArray},
-                                                                     {"dtod", kDeviceToDevice},
-                                                                     {"device-to-array", kDeviceToArray},
-                                                                     {"device-to-device", kDeviceToDevice},
-                                                                     {"htoh", kHostToHost},
-                                                                     {"host-to-host", kHostToHost},
-                                                                     {"peer-to-peer", kPeerToPeer},
-                                                                     {"ptop", kPeerToPeer}};
-  for (const auto& [word, kind] : kKinds) {
-    if (lower.find(word) != std::string_view::npos) return kind;
-  }
+  constexpr std::tuple<std::string_view, std::string_view, model::CopyKind> kKinds[] = {
+      {"host", "device", kHostToDevice},   {"device", "host", kDeviceToHost},     {"host", "array", kHostToArray},
+      {"array", "host", kArrayToHost},     {"array", "array", kArrayToArray},     {"array", "device", kArrayToDevice},
+      {"device", "array", kDeviceToArray}, {"device", "device", kDeviceToDevice}, {"host", "host", kHostToHost},
+      {"peer", "peer", kPeerToPeer}};
+  std::string text = base::lower(name);
+  std::erase_if(text, [](char c) { return c == '-' || c == '_'; });
+  for (const auto& [from, to, kind] : kKinds)
+    for (const std::string& word : {std::string(from) + "to" + std::string(to), std::string{from[0], 't', 'o', to[0]},
+                                    std::string{from[0], '2', to[0]}})
+      if (text.find(word) != std::string::npos) return kind;
   return kUnknown;
 }
 

@@ -11,14 +11,14 @@ namespace rangescope::read {
 
 // What a CUDA API call is for, told by its name with or without the suffix _vNNNN.
 
-/// kGraph or kSynchronize where the name says so, kOther otherwise.
+/// kGraph or kSynchronize by the name, kOther otherwise.
 [[nodiscard]] model::LaunchKind launch_kind(std::string_view api);
 /// What a call of kind kSynchronize (or a stream's wait) waits for.
 [[nodiscard]] model::SyncKind sync_kind(std::string_view api);
 
-/// kUnknown for text that names none. `lower`: "[cuda memcpy htod]", "[cuda memcpy host-to-device]",
-/// "memcpy htod (pinned -> device)"
-[[nodiscard]] model::CopyKind copy_kind(std::string_view lower);
+/// The direction in a copy's name, as every tool writes it; kUnknown where there is none: "[CUDA memcpy
+/// Host-to-Device]", "Memcpy HtoD (Pinned -> Device)", "MemcpyH2D", "CopyHostToDevice", "MEMORY_COPY_HOST_TO_DEVICE".
+[[nodiscard]] model::CopyKind copy_kind(std::string_view name);
 /// `call` launched work of this kind; a graph launch stays one whatever it ran.
 inline void launched(model::Launch& call, model::LaunchKind kind) {
   if (call.kind != model::LaunchKind::kGraph && call.kind != model::LaunchKind::kSynchronize) call.kind = kind;
@@ -29,8 +29,8 @@ inline void launched(model::Launch& call, model::LaunchKind kind) {
 void add_waits_of_calls(model::Session& session);
 
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-/// Sets first and last moment of each process and of the session, by its ranges, calls and GPU work; `begin` and `end`
-/// lie in the session too. The clock has an anchor where times are those of UTC.
+/// Sets first and last moment of each process and of the session, by its ranges, marks, calls, waits and GPU work;
+/// `begin` and `end` lie in the session too. The session's stay where nothing has a time.
 void set_extents(model::Session& session, std::int64_t begin = kNever, std::int64_t end = -kNever);
 
 }  // namespace rangescope::read

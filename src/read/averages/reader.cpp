@@ -29,7 +29,7 @@ Field field_of(std::string_view header) {
   return header.ends_with(" total") ? Field::kGpu : Field::kOther;
 }
 
-/// Two blanks or more stand between cells; a table of Markdown has bars.
+/// Two blanks or more separate cells; a table of Markdown has bars.
 std::vector<std::string> cells_of(std::string_view line) {
   const std::string plain = base::trim(line).starts_with('|') ? base::replace_all(line, "|", "  ") : std::string(line);
   std::vector<std::string> cells;
@@ -108,8 +108,8 @@ void add(const Line& line, bool gpu_work, model::Session& s) {
     s.summary.operators.push_back({name, line.shapes.empty() ? 0 : s.strings.intern(line.shapes), line.calls, line.cpu,
                                    line.self_cpu, line.gpu, line.self_gpu});
   } else if (line.name.starts_with("Memcpy ") || line.name.starts_with("Memset ")) {
-    s.summary.copies.push_back({copy_kind(base::lower(line.name)), line.name.starts_with("Memset"), line.calls,
-                                *line.self_gpu, std::numeric_limits<double>::quiet_NaN()});
+    s.summary.copies.push_back({copy_kind(line.name), line.name.starts_with("Memset"), line.calls, *line.self_gpu,
+                                std::numeric_limits<double>::quiet_NaN()});
   } else {
     model::KernelSummary& kernel = s.summary.kernels.emplace_back();
     kernel.name = name;
@@ -182,7 +182,7 @@ static bool sniff(std::span<const std::byte> head, const std::filesystem::path& 
   constexpr std::size_t kShort = 4096, kSniffed = std::size_t{1} << 20;
   if (text.find('\0') != std::string_view::npos || text.starts_with('{')) return false;
   if (has_table(text)) return true;
-  if (text.size() < kShort) return false;  // a program's output may stand in front
+  if (text.size() < kShort) return false;  // a program's output may precede it
   const auto more = base::read_head(path, kSniffed);
   return more && has_table(*more);
 }

@@ -86,10 +86,10 @@ class Builder {
  public:
   /// An event that could not be parsed.
   void bad() { ++bad_events_; }
-  /// Events that say something of a program: without any it is no trace of PyTorch.
+  /// Events that describe a program: without any it is no trace of PyTorch.
   [[nodiscard]] std::uint64_t known() const { return known_; }
   [[nodiscard]] std::uint64_t events() const { return events_; }
-  /// What the trace says of the job: ", rank 0 of 2, 1 process group, nccl"; "" where nothing.
+  /// What the trace knows about the job: ", rank 0 of 2, 1 process group, nccl"; "" where nothing.
   [[nodiscard]] const std::string& job() const { return job_; }
 
   /// A member of the root besides the events: deviceProperties, distributedInfo, baseTimeNanoseconds ...
@@ -301,7 +301,7 @@ class Builder {
     if (all_to_all && bytes > 0) bytes = event.collective.ends_with('v') ? -1 : bytes / *event.group_size;
     Event call = event;
     call.name = name;
-    call.collective = {};  // no text and no payload: the numbers stand in fields
+    call.collective = {};  // no text and no payload: the numbers are in fields
     call.shapes.clear();
     call.sequence.reset();
     range(call, index_.domain("NCCL"));
@@ -336,7 +336,7 @@ class Builder {
     }
     const std::uint64_t bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, event.bytes.value_or(0)));
     if (event.category == "gpu_memcpy" || event.category == "Memcpy") {
-      s_.copies.push_back({*event.start_ns, end, bytes, correlation, key, node, copy_kind(base::lower(event.name))});
+      s_.copies.push_back({*event.start_ns, end, bytes, correlation, key, node, copy_kind(event.name)});
       copy_external_.push_back(external);
       return;
     }
@@ -484,6 +484,9 @@ class Builder {
       set_extents(s_, span_begin_, span_end_);
     else
       set_extents(s_);
+    s_.clock.kind = "trace time";
+    constexpr std::int64_t kThisCentury = 946'684'800'000'000'000;  // 2000-01-01: earlier ones count from the boot
+    if (s_.begin_ns > kThisCentury) s_.clock.anchor_ns = s_.clock.anchor_unix_ns = s_.begin_ns;
     if (base_ns_ > 0 && s_.clock.anchor_unix_ns == 0) {
       s_.clock.anchor_ns = s_.begin_ns;
       s_.clock.anchor_unix_ns = s_.begin_ns + base_ns_;
@@ -540,7 +543,7 @@ class Builder {
   }
 
   /// What the profiler did itself is none of the program's time: taken out of the operators in which it lies, on the
-  /// thread whose CUDA call was open, since traces do not say on which it was.
+  /// thread whose CUDA call was open, since traces do not name the thread.
   void take_out_overhead() {
     const std::uint32_t overhead = find_domain("overhead");
     if (overhead == kNone) return;
@@ -603,7 +606,7 @@ class Builder {
   std::unordered_map<std::uint64_t, model::StringId> thread_names_;
   struct Collective {
     std::uint64_t communicator;
-    std::int64_t ranks, bytes;  ///< bytes -1 where the trace does not say
+    std::int64_t ranks, bytes;  ///< bytes: -1 where the trace has none
   };
   std::unordered_map<std::uint32_t, Collective> collectives_;  ///< by attributes of their ranges
   std::string backend_;
@@ -611,7 +614,7 @@ class Builder {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> calls_;      ///< correlation id, launch
   std::vector<std::pair<std::uint32_t, std::uint32_t>> operators_;  ///< external id, range; made when asked for
   std::map<std::string, std::uint64_t, std::less<>> unread_;        ///< events by category
-  std::map<std::uint32_t, std::uint32_t> standing_in_;              ///< range: launch that stands in for its call
+  std::map<std::uint32_t, std::uint32_t> standing_in_;              ///< range: launch that replaces its missing call
   std::int64_t span_begin_ = 0, span_end_ = 0, base_ns_ = 0;
   std::int64_t rank_ = -1;
   std::uint32_t world_ = 0;

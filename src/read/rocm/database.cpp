@@ -4,7 +4,7 @@
 //   rocmProfileData *.rpd         rocpd_api, rocpd_op and rocpd_api_ops, which joins them; texts in rocpd_string
 //   rocprofv3       *_results.db  rocpd_region, rocpd_kernel_dispatch, rocpd_memory_copy, each with a UUID behind its
 //                                 name; the event's stack_id is one number for a call and its work; the message of a
-//                                 roctx range stands in its event's extdata
+//                                 roctx range is in its event's extdata
 //
 // Views of a stranger's file do not run (base/sqlite.hpp), so none of theirs is used.
 #include <limits>
@@ -23,7 +23,7 @@
 namespace rangescope::read::rocm {
 namespace {
 
-/// `needs` is the table that says it can run; $ stands for the UUID behind the names of tables.
+/// It runs where the table `needs` exists; $ is the UUID behind the names of tables.
 struct Query {
   std::string_view needs, category, sql;
 };
@@ -172,7 +172,6 @@ class Rows {
     if (event.category == "kernel") event.name = kernel_name(event.name);
     if (event.category == "gpu_memcpy") {
       if (is_fill(event.name)) event.category = "gpu_memset";
-      event.name = copy_name(event.name);
       if (const auto bytes = copied_bytes(arguments); !event.bytes && bytes > 0) event.bytes = bytes;
     }
     builder_.add(event);
@@ -211,14 +210,13 @@ bool is_database(const std::filesystem::path& path) {
 }
 
 base::Result<model::Session> read_database(const std::filesystem::path& path) {
-  auto database = base::Database::open_readonly(path);
-  if (!database) return base::fail(std::move(database));
-  const auto tool = tool_of(*database);
+  const auto database = TRY(base::Database::open_readonly(path));
+  const auto tool = tool_of(database);
   if (!tool) return base::fail(base::Code::kBadData, "a database without the tables of rocprof", path.string());
   Rows rows;
   std::vector<std::string> damage;
   for (const Query& query : tool->queries)
-    if (auto read = rows.read(*database, query, tool->uuid); !read)
+    if (auto read = rows.read(database, query, tool->uuid); !read)
       damage.push_back(base::replace_all(query.needs, "$", {}) + ": " + read.error().what);
   if (rows.known() == 0)
     return base::fail(base::Code::kBadData,

@@ -13,7 +13,7 @@ namespace rangescope::read::rocm {
 
 extern const Reader kReader;
 
-/// A table (the file's name says of which functions) or a trace.
+/// A table (the file's name tells of which functions) or a trace.
 [[nodiscard]] base::Result<model::Session> read_text(std::string_view text, const std::string& name);
 
 [[nodiscard]] bool is_stats(std::string_view head);

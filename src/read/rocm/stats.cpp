@@ -3,7 +3,7 @@
 //   "Name","Calls","TotalDurationNs","AverageNs","Percentage"                            rocprof
 //   "Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"   rocprofv3
 //
-// What the names are says the file's name: results.hip_stats.csv, ..._memory_copy_stats.csv. Where it does not, copies
+// The file's name tells what the names are: results.hip_stats.csv, ..._memory_copy_stats.csv. Where it does not, copies
 // and functions of HIP and HSA are told by their names, and all else are kernels.
 #include <algorithm>
 #include <cmath>
@@ -15,6 +15,7 @@
 #include "read/csv.hpp"
 #include "read/rocm/events.hpp"
 #include "read/rocm/reader.hpp"
+#include "read/timeline.hpp"
 
 namespace rangescope::read::rocm {
 namespace {

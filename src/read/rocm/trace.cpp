@@ -51,7 +51,7 @@ std::string text(const Json& of, const char* key) {
   return value->is_string() ? value->get<std::string>() : value->is_number() ? value->dump() : std::string();
 }
 
-/// Numbers stand in strings, but not in arrows.
+/// Numbers are strings, except in arrows.
 std::optional<std::int64_t> number(const Json& of, const char* key) {
   const auto value = base::to_int(text(of, key));
   return value && *value >= 0 && *value < (std::int64_t{1} << 62) ? value : std::nullopt;
@@ -109,7 +109,6 @@ class TraceReader {
       event.correlation = held.correlation;
       if (held.category == "kernel") event.name = kernel_name(held.name);
       if (held.category == "gpu_memcpy") {
-        event.name = copy_name(held.name);
         if (is_fill(held.name)) event.category = "gpu_memset";
         if (const auto bytes = copied_bytes(held.arguments); bytes > 0) event.bytes = bytes;
       }

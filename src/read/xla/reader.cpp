@@ -170,7 +170,6 @@ class SpaceReader {
       out.category = is_copy ? "gpu_memcpy" : is_set ? "gpu_memset" : "kernel";
       if (const auto size = number(is_copy ? copy : set, "size:"); size && *size < (std::uint64_t{1} << 62))
         out.bytes = static_cast<std::int64_t>(*size);
-      if (is_copy) out.name = copy_name(out.name);
       out.grid = triple(kernel, "grid:");
       out.block = triple(kernel, "block:");
       if (const auto registers = number(kernel, "regs:"); registers && *registers < UINT32_MAX)
@@ -215,15 +214,6 @@ class SpaceReader {
     if (name == "memset_details") set = value;
   }
 
-  /// As PyTorch has it, of which read/kineto knows the direction.
-  static std::string_view copy_name(std::string_view name) {
-    constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-        {"H2D", "Memcpy HtoD"}, {"D2H", "Memcpy DtoH"}, {"D2D", "Memcpy DtoD"}, {"P2P", "Memcpy PtoP"}};
-    for (const auto& [word, known] : kNames)
-      if (name.find(word) != std::string_view::npos) return known;
-    return name;
-  }
-
   kineto::Events builder_;
   std::string_view name_;
   Names events_, stats_;
@@ -262,7 +252,7 @@ base::Result<model::Session> read_bytes(std::string_view data, const std::string
 
 static bool sniff(std::span<const std::byte> head, const std::filesystem::path&) {
   const std::string_view whole(reinterpret_cast<const char*>(head.data()), head.size());
-  if (!whole.starts_with('\x0a')) return false;  // field 1 of XSpace: a plane, whose name stands in front
+  if (!whole.starts_with('\x0a')) return false;  // field 1 of XSpace: a plane, whose name comes first
   const std::string_view begin = whole.substr(0, 64);
   for (const std::string_view name : {"/host:", "/device:", "Task Environment"})
     if (begin.find(name) != std::string_view::npos) return true;

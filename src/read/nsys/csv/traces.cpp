@@ -90,7 +90,7 @@ class Domains {
   std::uint64_t guessed_ = 0;
 };
 
-/// False where a row does not say of which thread it is.
+/// False where a row does not name its thread.
 template <class Out>
 bool thread_of(const Row& row, Out& out) {
   const auto pid = row.id("pid"), tid = row.id("tid");
@@ -385,8 +385,7 @@ void Traces::finish_works() {
       s_.kernels.push_back(
           {work.start, work.end, launch, index_.kernel_name(s_.strings.view(work.name)), work.shape, at, kNone});
     } else if (work.what == What::kCopy) {
-      s_.copies.push_back(
-          {work.start, work.end, work.bytes, launch, at, kNone, copy_kind(base::lower(s_.strings.view(work.name)))});
+      s_.copies.push_back({work.start, work.end, work.bytes, launch, at, kNone, copy_kind(s_.strings.view(work.name))});
     } else {
       s_.memsets.push_back({work.start, work.end, work.bytes, launch, at, kNone});
     }

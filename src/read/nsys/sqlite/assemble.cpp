@@ -21,24 +21,11 @@ namespace {
 
 using model::kNone;
 
-struct Extent {
-  std::int64_t begin = kNever, end = std::numeric_limits<std::int64_t>::min();
-  void add(std::int64_t from, std::int64_t to) {
-    begin = std::min(begin, from);
-    end = std::max(end, to == model::kOpen ? from : to);
-  }
-  void add(const Extent& other) {
-    begin = std::min(begin, other.begin);
-    end = std::max(end, other.end);
-  }
-};
-
-/// Calls `work(first, last, piece)` for `pieces` consecutive spans of [0, size) at once.
+/// Calls `work(first, last)` for `pieces` consecutive spans of [0, size) at once.
 template <class Work>
 void in_pieces(std::size_t size, int pieces, Work&& work) {
   const std::size_t count = size < 100'000 ? 1 : static_cast<std::size_t>(std::max(1, pieces));
-  base::parallel_for(count, pieces,
-                     [&](std::size_t i) { work(size * i / count, size * (i + 1) / count, static_cast<int>(i)); });
+  base::parallel_for(count, pieces, [&](std::size_t i) { work(size * i / count, size * (i + 1) / count); });
 }
 
 class Assembler {
@@ -163,8 +150,6 @@ class Assembler {
         out.name = s_.strings.intern(name->second);
       s_.threads.push_back(out);
     }
-    thread_extents_.resize(s_.threads.size());
-    process_extents_.resize(s_.processes.size());
   }
 
   model::StringId string_of(std::int64_t id) {
@@ -238,13 +223,11 @@ class Assembler {
       if (range.end_thread != kNone) range.end_thread = threads[range.end_thread];
       range.domain = domains_[range.domain];
       range.name = nvtx_name(range.name);
-      thread_extents_[range.thread].add(range.start_ns, range.end_ns);
     }
     for (model::Mark& mark : nvtx.marks) {
       mark.thread = threads[mark.thread];
       mark.domain = domains_[mark.domain];
       mark.name = nvtx_name(mark.name);
-      thread_extents_[mark.thread].add(mark.at_ns, mark.at_ns);
     }
     s_.ranges = std::move(nvtx.ranges);
     s_.marks = std::move(nvtx.marks);
@@ -263,7 +246,6 @@ class Assembler {
       launch.thread = threads[launch.thread];
       launch.name = names[launch.name];
       if (launch.correlation == kNone) launch.correlation = 0;
-      thread_extents_[launch.thread].add(launch.start_ns, launch.end_ns);
     }
     s_.launches = std::move(calls.launches);
   }
@@ -305,10 +287,7 @@ class Assembler {
   template <class Event>
   void link(const Activity& part, std::vector<Event>& events, model::LaunchKind kind) {
     const std::vector<std::uint32_t> streams = stream_indexes(part), nodes = node_indexes(part);
-    const int pieces = std::max(1, workers_);
-    std::vector<std::vector<Extent>> extents(static_cast<std::size_t>(pieces), std::vector<Extent>(s_.streams.size()));
-    in_pieces(events.size(), pieces, [&](std::size_t first, std::size_t last, int piece) {
-      auto& extent = extents[static_cast<std::size_t>(piece)];
+    in_pieces(events.size(), std::max(1, workers_), [&](std::size_t first, std::size_t last) {
       for (std::size_t i = first; i < last; ++i) {
         Event& event = events[i];
         const std::uint64_t process = real(part.streams.keys()[event.stream].process);
@@ -318,13 +297,8 @@ class Assembler {
         if constexpr (requires { event.graph_node; }) {
           if (event.graph_node != kNone) event.graph_node = nodes[event.graph_node];
         }
-        extent[event.stream].add(event.start_ns, event.end_ns);
       }
     });
-    for (std::size_t i = 0; i < extents.size(); ++i) {
-      for (std::size_t stream = 0; stream < extents[i].size(); ++stream)
-        process_extents_[s_.streams[stream].process].add(extents[i][stream]);
-    }
     for (const Event& event : events)
       if (event.launch != kNone) launched(s_.launches[event.launch], kind);
   }
@@ -368,20 +342,14 @@ class Assembler {
   }
 
   void extents() {
-    for (std::size_t i = 0; i < s_.threads.size(); ++i) process_extents_[s_.threads[i].process].add(thread_extents_[i]);
-    Extent all;
-    for (std::size_t i = 0; i < s_.processes.size(); ++i) {
-      const Extent& extent = process_extents_[i];
-      if (extent.begin == kNever) continue;
-      s_.processes[i].start_ns = extent.begin;
-      s_.processes[i].end_ns = extent.end;
-      all.add(extent);
-    }
     const std::int64_t duration = parts_.target.duration_ns;
-    if (duration > 0 && (all.begin == kNever || (all.begin >= 0 && all.end <= duration))) all = {0, duration};
-    if (all.begin == kNever) return;
-    s_.begin_ns = all.begin;
-    s_.end_ns = all.end;
+    s_.begin_ns = kNever;
+    set_extents(s_);
+    const bool empty = s_.begin_ns == kNever;
+    if (duration > 0 && (empty || (s_.begin_ns >= 0 && s_.end_ns <= duration)))
+      s_.begin_ns = 0, s_.end_ns = duration;
+    else if (empty)
+      s_.begin_ns = 0;
   }
 
   void lose(model::LossKind kind, std::uint64_t count, std::string detail) {
@@ -421,7 +389,6 @@ class Assembler {
   std::map<std::uint32_t, GraphNodes> nodes_;  ///< by process
   std::vector<std::uint32_t> domains_;         ///< by number in nvtx.domains
   std::vector<model::StringId> texts_;         ///< by number in nvtx.text_ids
-  std::vector<Extent> thread_extents_, process_extents_;
   std::uint64_t duplicate_calls_ = 0, missing_strings_ = 0, unnamed_domains_ = 0;
 };
 
