@@ -1,7 +1,9 @@
 #include "read/registry.hpp"
 
 #include <algorithm>
+#include <charconv>
 
+#include "base/embedded.hpp"
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "read/averages/reader.hpp"
@@ -17,83 +19,40 @@
 #include "read/rocm/reader.hpp"
 #include "read/xla/reader.hpp"
 
+RANGESCOPE_EMBED(registry, RANGESCOPE_TSV);
+
 namespace rangescope::read {
 namespace {
 
 constexpr std::size_t kHead = 4096;
-constexpr std::size_t kSchema = 65536;  ///< the schema of a database stands in its first pages
+constexpr std::size_t kSchema = 65536;  ///< the schema of a database is in its first pages
 
 /// What people give instead of a file that can be read, and what to do then.
 struct Lookalike {
-  std::string_view begin;
+  std::string_view where;
+  std::string words;
   std::string_view what, hint;
 };
-using namespace std::string_view_literals;
-constexpr std::string_view kExport = "Export it as SQLite: nsys export --type sqlite FILE";
-constexpr std::string_view kNvprof = "Record the program with rangescope profile -- COMMAND, or with nsys profile";
-constexpr std::string_view kAmd =
-    "Record with rocprofv3 --runtime-trace --output-format rocpd, and give its database (*_results.db).";
-constexpr std::string_view kPerfetto =
-    "Give the run directory or the recording that it was made from; of rocprofv3, record with --output-format rocpd.";
-constexpr Lookalike kLookalikes[] = {
-    {"\xff\xfe"sv, "this is text in UTF-16", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW"},
-    {"\xfe\xff"sv, "this is text in UTF-16", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW"},
-    {"\x1f\x8b"sv, "this is a gzip file", "Unpack it first: gunzip FILE"},
-    {"\xfd\x37zXZ"sv, "this is an xz file", "Unpack it first: unxz FILE"},
-    {"BZh"sv, "this is a bzip2 file", "Unpack it first: bunzip2 FILE"},
-    {"PK\x03\x04"sv, "this is a zip archive", "Unpack it first: unzip FILE"},
-    {"\x28\xb5\x2f\xfd"sv, "this is a zstd file, and what it holds is no report of Nsight Compute",
-     "Unpack it first (zstd -d FILE); a packed run becomes one with `rangescope runs unpack FILE`"},
-    {"SQLite format 3\0"sv, "this is a SQLite database without the tables of nsys",
-     "Give a file that `nsys export --type sqlite` wrote."},
-    {"NVR\0"sv, "this begins like a report of Nsight Compute, but no file header of one follows",
-     "Check that the file was copied whole."},
-    {"\"Kind\",\"Agent_Id\""sv, "this is a table of AMD's rocprofv3, which is not read", kAmd},
-    {"Index,KernelName,gpu-id"sv, "this is a table of AMD's rocprof, which is not read", kAmd},
-    {"\"Kernel Name\","sv, "this is the source page of ncu as CSV, which has no results by range",
-     "Give the report itself (.ncu-rep), or the page raw or details."},
-    {"\x89HDF"sv, "this is HDF5, which nsys export writes", kExport},
-    {"PAR1"sv, "this is a Parquet file, which nsys export writes", kExport},
-    {"ARROW1"sv, "this is an Arrow file, which nsys export writes", kExport},
-    {"\xff\xff\xff\xff"sv, "this may be an Arrow stream, which nsys export writes", kExport},
-    {"version https://git-lfs"sv, "this is a pointer of Git LFS: the file itself was not downloaded",
-     "Fetch it in its repository: git lfs pull --include FILE"},
-    {"data: \""sv, "this may be what nsys export writes as text", kExport},
-    {"Processing ["sv, "nsys stats printed no table with a header that is known",
-     "Print it with: nsys stats --report nvtx_sum,nvtx_kern_sum --format csv FILE"},
-    {"<?xml version=\"1.0\"?>\n<session "sv, "this is a session of NVIDIA's Visual Profiler, which is not read",
-     kNvprof},
-    {"<"sv, "this is HTML or XML", "Give the run directory or the file that it was made from."},
-};
 
-/// The same for JSON, told by a word in its first bytes; in this order.
-constexpr Lookalike kJson[] = {
-    {"\"ncu-proj\"", "this is a project of Nsight Compute, which only names its reports",
-     "Give one of the reports that it names (.ncu-rep)."},
-    {"\"VmSystemInformation\"", "this is what nsys export writes as info", kExport},
-    {"\"SessionStartTime\"", "this is what nsys export writes as info", kExport},
-    {"\"op_schema\"", "this is an execution trace of PyTorch, which has no times",
-     "Give the profiler's trace: torch.profiler.profile(...).export_chrome_trace(FILE)"},
-    {"\"rocprofiler-sdk-tool\"", "this is JSON of AMD's rocprofv3, which is not read", kAmd},
-    {"\"rangescope.", "this is JSON that rangescope wrote",
-     "Give the run directory or the file that it was made from."},
-    {"{\"data\":[", "this is JSON of nsys export", kExport},
-    {"[", "this is JSON", "Of nsys stats, print it with --format csv."},
-    {"{", "this is JSON", "Give the run directory or the file that it was made from."},
-};
-
-/// SQLite databases of other tools, by a word of the schema in the first pages.
-constexpr Lookalike kDatabases[] = {
-    {"StringTable", "this is a database of nvprof, which is not read", kNvprof},
-};
-
-/// Binary formats without a head of their own, by what their tools call the files.
-constexpr Lookalike kEndings[] = {
-    {".xplane.pb", "this is called like a profile of XLA (TensorFlow, JAX), but does not begin like one",
-     "Check that the file was copied whole."},
-    {".pftrace", "this is a trace of Perfetto, which rangescope writes and does not read", kPerfetto},
-    {".perfetto-trace", "this is a trace of Perfetto, which rangescope writes and does not read", kPerfetto},
-};
+const std::vector<Lookalike>& lookalikes() {
+  static const auto table = [] {
+    std::vector<Lookalike> out;
+    for (const auto& [where, escaped, what, hint] : base::rows<4>(rangescope_registry)) {
+      std::string words;
+      for (std::size_t at = 0; at < escaped.size(); ++at) {
+        int byte = static_cast<unsigned char>(escaped[at]);
+        if (escaped.substr(at).starts_with("\\x")) {
+          std::from_chars(escaped.data() + at + 2, escaped.data() + at + 4, byte, 16);
+          at += 3;
+        }
+        words += static_cast<char>(byte);
+      }
+      out.push_back({where, std::move(words), what, hint.empty() ? out.back().hint : hint});
+    }
+    return out;
+  }();
+  return table;
+}
 
 /// True when ncu printed text for people: "[4700] zoo@127.0.0.1" and indented kernels below, or how it got on.
 bool is_ncu_text(std::string_view head) {
@@ -133,35 +92,27 @@ base::Error not_understood(std::string_view head, const std::filesystem::path& p
   } else {
     error.what += "it begins with \"" + base::printable(head.substr(0, 24)) + '"';
   }
-  for (const Lookalike& known : kLookalikes) {
-    if (!head.starts_with(known.begin)) continue;
-    error.what = known.what;
-    error.hint = known.hint;
-    break;
-  }
-  for (const Lookalike& known : kEndings) {
-    if (!path.filename().string().ends_with(known.begin)) continue;
-    error.what = known.what;
-    error.hint = known.hint;
-  }
+  const auto told = [&](std::string_view where, auto&& fits) {
+    for (const Lookalike& known : lookalikes()) {
+      if (known.where != where || !fits(known.words)) continue;
+      error.what = known.what;
+      error.hint = known.hint;
+      return;
+    }
+  };
+  const auto holds = [](std::string_view text) {
+    return [text](const std::string& words) { return text.find(words) != std::string_view::npos; };
+  };
+  told("begin", [&](const std::string& words) { return head.starts_with(words); });
+  told("ending", [&](const std::string& words) { return path.filename().string().ends_with(words); });
   const std::string unpacked = kineto::unpacked_head(head);
   const std::string_view json = base::trim(unpacked.empty() ? head : unpacked);
   if ((json.starts_with('{') || json.starts_with('[')) && !is_ncu_text(json)) {
-    const auto told = std::find_if(std::begin(kJson), std::end(kJson), [&](const Lookalike& known) {
-      return json.find(known.begin) != std::string_view::npos;
-    });
-    error.what = told->what;
-    error.hint = told->hint;
+    told("json", holds(json));
     return error;
   }
-  if (head.starts_with("SQLite format 3")) {
-    const auto schema = base::read_head(path, kSchema);
-    for (const Lookalike& known : kDatabases) {
-      if (!schema || schema->find(known.begin) == std::string::npos) continue;
-      error.what = known.what;
-      error.hint = known.hint;
-    }
-  }
+  if (head.starts_with("SQLite format 3"))
+    if (const auto schema = base::read_head(path, kSchema)) told("database", holds(*schema));
   if (head.starts_with('\x80') && head.find("segments") != std::string_view::npos) {
     error.what = "this is a snapshot of GPU memory of PyTorch (pickle), which has no times of kernels";
     error.hint = "Look at it at https://pytorch.org/memory_viz; for times, record with rangescope profile -- COMMAND.";
@@ -170,11 +121,7 @@ base::Error not_understood(std::string_view head, const std::filesystem::path& p
     error.what = "this may be a table of nsys stats, but its columns are not separated by commas";
     error.hint = "Print it with: nsys stats --format csv";
   }
-  for (const std::string_view print : {"== NVPROF is profiling ", "== Profiling result:", "== CPU profiling result"})
-    if (head.find(print) != std::string_view::npos) {
-      error.what = "this is what nvprof prints, which is not read";
-      error.hint = kNvprof;
-    }
+  told("print", holds(head));
   if (is_ncu_text(head)) {
     error.what = "this is what ncu prints for people, without a table";
     error.hint = "Give the report itself (.ncu-rep), or print it with `ncu --import FILE --csv`.";

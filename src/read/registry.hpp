@@ -23,7 +23,7 @@ namespace rangescope::read {
 /// together (nsys_csv::same_recording), everything else alone.
 [[nodiscard]] std::vector<std::vector<std::filesystem::path>> recordings(std::span<const std::filesystem::path> paths);
 
-/// The one of `paths` that holds all that the tables `parts` say (nsys_csv::table_of); null where there is none.
+/// The one of `paths` that holds all that the tables `parts` do (nsys_csv::table_of); null where there is none.
 [[nodiscard]] const std::filesystem::path* whole_of(std::span<const std::filesystem::path> parts,
                                                     std::span<const std::filesystem::path> paths);
 

@@ -1,7 +1,10 @@
 #include "collect/nsight/ladder.hpp"
 
+#include "base/embedded.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+
+RANGESCOPE_EMBED(ladder, RANGESCOPE_TSV);
 
 namespace rangescope::collect {
 namespace {
@@ -15,31 +18,6 @@ constexpr Name kSteps[] = {{Step::kNative, "native"},
                            {Step::kAppRange, "app-range"},
                            {Step::kApplication, "application"},
                            {Step::kKernel, "kernel"}};
-
-/// Prefixes of calls that range replay refuses, with the reason; without one the name says it. The runtime's names
-/// stand for the driver calls that they cause.
-constexpr std::pair<std::string_view, std::string_view> kRefused[] = {
-    {"stream-ordered allocation",
-     "cuMemAllocAsync cuMemFreeAsync cuMemPool cudaMallocAsync cudaFreeAsync "
-     "cudaMallocFromPool cudaMemPool"},
-    {"CUDA graphs",
-     "cuGraph cudaGraph cuStreamBeginCapture cudaStreamBeginCapture cuStreamEndCapture "
-     "cudaStreamEndCapture"},
-    {"virtual memory management", "cuMemAddress cuMemCreate cuMemMap cuMemUnmap cuMemSetAccess cuMemRelease"},
-    {"unified addressing", "cuPointer cudaPointer cuMemPrefetch cudaMemPrefetch cuMemAdvise cudaMemAdvise"},
-    {"managed memory", "cuMemAllocManaged cudaMallocManaged"},
-    {"external resources", "cuImportExternal cudaImportExternal cuExternal cuSignalExternal cuWaitExternal"},
-    {"stream memory operations", "cuStreamWaitValue cuStreamWriteValue cuStreamBatchMemOp"},
-    {"peer access",
-     "cuCtxEnablePeerAccess cudaDeviceEnablePeerAccess cuCtxDisablePeerAccess "
-     "cuDeviceCanAccessPeer"},
-    {"",
-     "cuKernelSetAttribute cuKernelSetCacheConfig cuCtxSetCacheConfig "
-     "cuCtxSetSharedMemConfig cuDeviceSetMemPool"},
-    {"graphics interoperation", "cuGraphics cudaGraphics"},
-    {"texture references", "cuTexRef"},
-    {"surface references", "cuSurfRef"},
-};
 
 std::string refused_calls(const Evidence& evidence) {
   std::string out;
@@ -67,7 +45,7 @@ std::optional<Step> find_step(std::string_view name) {
 
 std::string range_replay_refuses(std::string_view api) {
   // "cudaMallocAsync_v11020", "cuMemAllocAsync_ptsz": versions and per-thread variants are suffixes.
-  for (const auto& [reason, prefixes] : kRefused)
+  for (const auto& [reason, prefixes] : base::rows<2>(rangescope_ladder))
     for (const std::string_view prefix : base::split(prefixes, ' '))
       if (api.starts_with(prefix)) return std::string(reason.empty() ? prefix : reason);
   return {};
@@ -75,7 +53,7 @@ std::string range_replay_refuses(std::string_view api) {
 
 std::string calls_to_note() {
   std::string out = "cuCtxCreate,cuDevicePrimaryCtxRetain,cuMemAlloc,cuMemFree,cuModuleLoad,cuLibraryLoad";
-  for (const auto& [reason, prefixes] : kRefused)
+  for (const auto& [reason, prefixes] : base::rows<2>(rangescope_ladder))
     for (const std::string_view each : base::split(prefixes, ' '))
       if (!each.starts_with("cuda") && !each.starts_with("cuMemAlloc") && !each.starts_with("cuMemFree"))
         out += "," + std::string(each);

@@ -2,6 +2,7 @@
 #include <array>
 #include <utility>
 
+#include "base/nsys_reports.hpp"
 #include "base/text.hpp"
 #include "collect/nsight/explain/rules.hpp"
 #include "collect/nsight/nsys.hpp"
@@ -185,57 +186,11 @@ void judge_capture(Explaining& about) {
 
 namespace {
 
-/// A report of `nsys stats`: its name up to 2022.4, and the one since 2023.1; 2023.4.4 takes both.
-struct StatsReport {
-  std::string_view old, now;
-};
-// `nsys stats --help-reports` of 2022.4.2 and 2023.4.4.
-constexpr std::array kReports{
-    StatsReport{"gpukernsum", "cuda_gpu_kern_sum"},
-    StatsReport{"", "cuda_gpu_kern_gb_sum"},
-    StatsReport{"gputrace", "cuda_gpu_trace"},
-    StatsReport{"gpumemtimesum", "cuda_gpu_mem_time_sum"},
-    StatsReport{"gpumemsizesum", "cuda_gpu_mem_size_sum"},
-    StatsReport{"gpusum", "cuda_gpu_sum"},
-    StatsReport{"cudaapisum", "cuda_api_sum"},
-    StatsReport{"cudaapitrace", "cuda_api_trace"},
-    StatsReport{"apigpusum", "cuda_api_gpu_sum"},
-    StatsReport{"kernexecsum", "cuda_kern_exec_sum"},
-    StatsReport{"kernexectrace", "cuda_kern_exec_trace"},
-    StatsReport{"nvtxsum", "nvtx_sum"},
-    StatsReport{"nvtxppsum", "nvtx_pushpop_sum"},
-    StatsReport{"nvtxpptrace", "nvtx_pushpop_trace"},
-    StatsReport{"nvtxsesum", "nvtx_startend_sum"},
-    StatsReport{"nvtxsssum", "nvtx_startend_sum"},
-    StatsReport{"nvtxgpuproj", "nvtx_gpu_proj_trace"},
-    StatsReport{"", "nvtx_gpu_proj_sum"},
-    StatsReport{"nvtxkernsum", "nvtx_kern_sum"},
-    StatsReport{"osrtsum", "osrt_sum"},
-    StatsReport{"unifiedmemory", "um_sum"},
-    StatsReport{"unifiedmemorytotals", "um_total_sum"},
-    StatsReport{"umcpupagefaults", "um_cpu_page_faults_sum"},
-    StatsReport{"openaccsum", "openacc_sum"},
-    StatsReport{"openmpevtsum", "openmp_sum"},
-    StatsReport{"khrdebugsum", "opengl_khr_range_sum"},
-    StatsReport{"khrdebuggpusum", "opengl_khr_gpu_range_sum"},
-    StatsReport{"vulkanapisum", "vulkan_api_sum"},
-    StatsReport{"vulkanapitrace", "vulkan_api_trace"},
-    StatsReport{"vulkangpumarkersum", "vulkan_gpu_marker_sum"},
-    StatsReport{"vulkanmarkerssum", "vulkan_marker_sum"},
-    StatsReport{"dx11pixsum", "dx11_pix_sum"},
-    StatsReport{"dx12gpumarkersum", "dx12_gpu_marker_sum"},
-    StatsReport{"dx12pixsum", "dx12_pix_sum"},
-    StatsReport{"wddmqueuesdetails", "wddm_queue_sum"},
-    StatsReport{"", "mpi_event_trace"},
-    StatsReport{"", "network_congestion"},
-    StatsReport{"", "nvvideo_api_sum"},
-};
-
 /// The name of a report that this version has: `name` itself, its other one, the nearest; "" where none is near.
 std::string report_for(const std::string& name, const Version& version) {
   const bool old_only = version.year > 0 && version < Version{2023, 1, 0};
   std::vector<std::string> known;
-  for (const StatsReport& each : kReports) {
+  for (const base::NsysReport& each : base::nsys_reports()) {
     const std::string mine(old_only ? each.old : each.now);
     if (name == mine || (!old_only && name == each.old && version < Version{2024, 1, 0})) return name;
     if ((name == each.now || name == each.old) && !mine.empty()) return mine;

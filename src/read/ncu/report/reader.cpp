@@ -1,5 +1,7 @@
 #include "read/ncu/report/reader.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/embedded.hpp"
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "model/metric_unit.hpp"
@@ -18,6 +21,8 @@
 #include "read/ncu/report/decode.hpp"
 #include "read/ncu/report/unpack.hpp"
 
+RANGESCOPE_EMBED(reader, RANGESCOPE_TSV);
+
 namespace rangescope::read::ncu_report {
 namespace {
 
@@ -25,7 +30,7 @@ namespace {
 // control.
 //
 // The recorded line is words joined by blanks, without quotes: a filter with blanks in it cannot be told from two
-// words. Then no filter matches, and the innermost open range stands in for it.
+// words. Then no filter matches, and the innermost open range is taken for it.
 
 /// The NVTX range that a range result measured; exactly one of the two is set.
 struct OwnRange {
@@ -135,37 +140,11 @@ std::optional<OwnRange> Capture::own_range(const NvtxState& state, std::uint64_t
 
 using model::kNone;
 
-/// NVIDIA's chipset numbers, as nouveau lists them (drivers/gpu/drm/nouveau/nvkm/engine/device/base.c).
 std::string_view chip_name(std::uint64_t chip) {
-  switch (chip) {
-    case 0x130: return "GP100";
-    case 0x132: return "GP102";
-    case 0x134: return "GP104";
-    case 0x140: return "GV100";
-    case 0x162: return "TU102";
-    case 0x164: return "TU104";
-    case 0x166: return "TU106";
-    case 0x167: return "TU117";
-    case 0x168: return "TU116";
-    case 0x170: return "GA100";
-    case 0x172: return "GA102";
-    case 0x173: return "GA103";
-    case 0x174: return "GA104";
-    case 0x176: return "GA106";
-    case 0x177: return "GA107";
-    case 0x180: return "GH100";
-    case 0x192: return "AD102";
-    case 0x193: return "AD103";
-    case 0x194: return "AD104";
-    case 0x196: return "AD106";
-    case 0x197: return "AD107";
-    case 0x1a0: return "GB100";
-    case 0x1a2: return "GB102";
-    case 0x1b2: return "GB202";
-    case 0x1b3: return "GB203";
-    case 0x1b5: return "GB205";
-    default: return {};
-  }
+  const std::string number = fmt::format("{:x}", chip);
+  for (const auto& [known, name] : base::rows<2>(rangescope_reader))
+    if (known == number) return name;
+  return {};
 }
 
 class Builder {
@@ -233,12 +212,7 @@ class Builder {
       if (name == "pci_bus_id") bus = value, has_bus = true;
       if (name == "pci_device_id") slot = value;
     }
-    if (has_bus) {
-      char address[32];
-      std::snprintf(address, sizeof address, "%04llx:%02llx:%02llx.0", static_cast<unsigned long long>(domain & 0xffff),
-                    static_cast<unsigned long long>(bus & 0xff), static_cast<unsigned long long>(slot & 0xff));
-      device.pci_bus = text(address);
-    }
+    if (has_bus) device.pci_bus = text(fmt::format("{:04x}:{:02x}:{:02x}.0", domain & 0xffff, bus & 0xff, slot & 0xff));
     session_.devices.push_back(device);
   }
 

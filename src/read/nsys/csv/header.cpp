@@ -27,7 +27,7 @@ std::optional<double> scale_of(std::string_view unit, Units units) {
   return known == units.end() ? std::nullopt : std::optional(known->second);
 }
 
-/// What stands in brackets at the end of a column's name; "" where nothing does.
+/// The text in brackets at the end of a column's name; "" without any.
 std::string_view bracketed(std::string_view field) {
   const std::size_t bracket = field.rfind('(');
   if (bracket == std::string_view::npos || !field.ends_with(")")) return {};
@@ -175,17 +175,21 @@ std::string missing_column(const Fields& fields) {
   return std::string(missing);
 }
 
-std::string_view Row::text(std::string_view column) const {
+const Column* Row::find(std::string_view column) const {
   const auto found = header_.columns.find(column);
-  return found == header_.columns.end() ? std::string_view{} : fields_[found->second.at];
+  return found == header_.columns.end() ? nullptr : &found->second;
+}
+
+std::string_view Row::text(std::string_view column) const {
+  const Column* found = find(column);
+  return found == nullptr ? std::string_view{} : fields_[found->at];
 }
 
 std::optional<double> Row::number(std::string_view column) const {
-  const auto found = header_.columns.find(column);
-  if (found == header_.columns.end()) return std::nullopt;
-  const auto value = parse_number(base::trim(fields_[found->second.at]), Point::kDot);
+  const Column* found = find(column);
+  const auto value = found == nullptr ? std::nullopt : parse_number(base::trim(fields_[found->at]), Point::kDot);
   if (!value || !std::isfinite(*value)) return std::nullopt;
-  const double scaled = *value * found->second.scale;
+  const double scaled = *value * found->scale;
   return std::isfinite(scaled) ? std::optional(scaled) : std::nullopt;
 }
 
@@ -201,17 +205,17 @@ std::optional<std::uint32_t> Row::id(std::string_view column) const {
 }
 
 std::optional<Moment> Row::moment(std::string_view column) const {
-  const auto found = header_.columns.find(column);
-  if (found == header_.columns.end()) return std::nullopt;
+  const Column* found = find(column);
+  if (found == nullptr) return std::nullopt;
   // Digit by digit: a double has too few of them for nanoseconds since 1970.
-  const std::string text = plain_number(base::trim(fields_[found->second.at]), Point::kDot).value_or("");
+  const std::string text = plain_number(base::trim(fields_[found->at]), Point::kDot).value_or("");
   std::string_view digits = text;
   const bool negative = digits.starts_with('-');
   if (negative) digits.remove_prefix(1);
   const std::size_t point = std::min(digits.find('.'), digits.size());
   constexpr std::int64_t kMost = std::int64_t{1} << 61;
   const auto whole = base::to_uint(digits.substr(0, point));
-  const auto scale = static_cast<std::int64_t>(found->second.scale);
+  const auto scale = static_cast<std::int64_t>(found->scale);
   if (!whole || *whole > static_cast<std::uint64_t>(kMost / scale)) return std::nullopt;
   Moment moment{static_cast<std::int64_t>(*whole) * scale, static_cast<double>(scale)};
   double worth = static_cast<double>(scale), fraction = 0;
@@ -225,11 +229,6 @@ std::optional<Moment> Row::moment(std::string_view column) const {
   if (negative) moment.ns = -moment.ns;
   moment.resolution_ns = std::max(1.0, worth);
   return moment;
-}
-
-bool Row::rounded(std::string_view column) const {
-  const auto found = header_.columns.find(column);
-  return found != header_.columns.end() && found->second.rounded;
 }
 
 }  // namespace rangescope::read::nsys_csv

@@ -32,26 +32,6 @@ enum class Table {
   return table >= Table::kRangeTrace;
 }
 
-/// A report of nsys stats that is read; `old` is its name before 2023.
-struct ReportName {
-  std::string_view now, old;
-};
-inline constexpr ReportName kReports[] = {
-    {"nvtx_sum", "nvtxsum"},
-    {"nvtx_kern_sum", "nvtxkernsum"},
-    {"nvtx_pushpop_sum", "nvtxppsum"},
-    {"nvtx_startend_sum", "nvtxsesum"},
-    {"nvtx_gpu_proj_sum", {}},
-    {"cuda_gpu_kern_sum", "gpukernsum"},
-    {"cuda_gpu_mem_time_sum", "gpumemtimesum"},
-    {"cuda_gpu_mem_size_sum", "gpumemsizesum"},
-    {"nvtx_pushpop_trace", "nvtxpptrace"},
-    {"nvtx_gpu_proj_trace", "nvtxgpuproj"},
-    {"cuda_gpu_trace", "gputrace"},
-    {"cuda_kern_exec_trace", "kernexectrace"},
-    {"cuda_api_trace", "cudaapitrace"},
-};
-
 /// The cells of a row.
 using Fields = std::vector<std::string_view>;
 
@@ -98,9 +78,11 @@ class Row {
   [[nodiscard]] std::optional<std::uint32_t> id(std::string_view column) const;
   [[nodiscard]] std::optional<Moment> moment(std::string_view column) const;
   /// The column holds bytes in a unit with more of them.
-  [[nodiscard]] bool rounded(std::string_view column) const;
+  [[nodiscard]] bool rounded(std::string_view column) const { return has(column) && find(column)->rounded; }
 
  private:
+  [[nodiscard]] const Column* find(std::string_view column) const;
+
   const Header& header_;
   const Fields& fields_;
 };

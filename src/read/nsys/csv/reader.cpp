@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/fs.hpp"
+#include "base/nsys_reports.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/session.hpp"
@@ -65,7 +66,7 @@ class Sums {
  public:
   explicit Sums(model::Session& session) : s_(session) {}
 
-  /// False when a number that the table lives by is not one. `kind` counts where the row does not say it.
+  /// False when a number that the table lives by is not one. `kind` is for rows that do not name theirs.
   bool add(const Header& header, const Row& row, model::RangeKind kind) {
     bare_names_ = header.bare_names;
     switch (header.table) {
@@ -97,8 +98,7 @@ class Sums {
 
   bool add_range(const Row& row, model::RangeKind kind) {
     if (!has_total(row, "instances")) return false;
-    model::RangeSummary& out =
-        range(row, "range", kind);  // nvtx_sum and nvtx_pushpop_sum say the same: the last one stays
+    model::RangeSummary& out = range(row, "range", kind);  // nvtx_sum and nvtx_pushpop_sum agree: the last one stays
     out.occurrences = row.count("instances");
     out.total_ns = row.number("total time");
     out.per_occurrence_ns = spread(row);
@@ -156,9 +156,8 @@ class Sums {
   bool add_copy(const Row& row, bool sizes) {
     const auto value = row.number(sizes ? "total" : "total time");
     if (!value || (!sizes && !has_total(row, "count"))) return false;
-    const std::string what = base::lower(row.text("operation"));
-    const model::CopyKind kind = copy_kind(what);
-    const bool memset = what.find("memset") != std::string::npos;
+    const model::CopyKind kind = copy_kind(row.text("operation"));
+    const bool memset = base::lower(row.text("operation")).find("memset") != std::string::npos;
     const auto same = [&](const model::CopySummary& copy) { return copy.kind == kind && copy.memset == memset; };
     auto found = std::ranges::find_if(s_.summary.copies, same);
     if (found == s_.summary.copies.end()) found = s_.summary.copies.insert(found, {kind, memset});
@@ -181,7 +180,7 @@ class Sums {
 //    --------  ---------------  ---------  ----
 //        60.0             3000          3  k
 //
-// The line of dashes says where each column stands. A table ends at a line that is no row of it: logs that were pasted
+// The line of dashes marks the columns. A table ends at a line that is no row of it: logs that were pasted
 // have blank lines anywhere (`nsys-log.txt` of NVIDIA/Fuser).
 
 /// A table whose header and columns are known. Numbers are written as the locale has them: nsys 2022.4 under a German
@@ -241,7 +240,7 @@ class Printed {
   }
 
  private:
-  /// What stands between thousands and is no byte of ASCII: a narrow or plain no-break space, an apostrophe.
+  /// A separator of thousands that is no byte of ASCII: a narrow or plain no-break space, an apostrophe.
   static std::string_view separator(std::string_view text) {
     for (const std::string_view group : {"\xe2\x80\xaf", "\xc2\xa0", "\xe2\x80\x99"})
       if (text.starts_with(group)) return text.substr(0, group.size());
@@ -281,7 +280,7 @@ std::string printed_as_csv(std::string_view text) {
     if (table.open()) {
       table.row(line);
     } else if (Spans spans = dashes(line, framed ? '+' : ' '); !spans.empty()) {
-      if (!framed || before.starts_with('|')) {  // else it stands above the header
+      if (!framed || before.starts_with('|')) {  // else it is the one above the header
         out += "\nProcessing [" + report + "]\n";
         table = Printed(std::move(spans), framed, before);
       }
@@ -298,7 +297,7 @@ std::string printed_as_csv(std::string_view text) {
 
 constexpr std::size_t kHead = 4096;
 
-/// What a line of chatter or a file's name says about the report that follows.
+/// What a line of chatter or a file's name tells about the report that follows.
 std::optional<model::RangeKind> kind_in(std::string_view text) {
   for (const std::string_view word : {"startend", "nvtxsesum", "nvtxsssum"}) {
     if (text.find(word) != std::string_view::npos) return model::RangeKind::kStartEnd;
@@ -316,7 +315,8 @@ bool range_in_names(std::string_view text) {
 
 std::string reports() {
   std::string out;
-  for (const ReportName& report : kReports) out += (out.empty() ? "" : ", ") + std::string(report.now);
+  for (const base::NsysReport& report : base::nsys_reports())
+    if (report.read) out += (out.empty() ? "" : ", ") + std::string(report.now);
   return out;
 }
 
@@ -445,7 +445,7 @@ class TableReader {
   Traces traces_;
 };
 
-/// The trace tables whose headers stand in the first bytes of a file.
+/// The trace tables whose headers are in the first bytes of a file.
 std::set<Table> trace_tables(const std::filesystem::path& path) {
   std::set<Table> tables;
   const auto head = base::read_head(path, kHead);
@@ -463,9 +463,9 @@ std::set<Table> trace_tables(const std::filesystem::path& path) {
 /// "out/llm" of "out/llm_cuda_gpu_trace.csv"; nothing when the name ends in no report.
 std::optional<std::filesystem::path> recording_of(const std::filesystem::path& path) {
   const std::string stem = path.stem().string();
-  for (const ReportName& report : kReports) {
+  for (const base::NsysReport& report : base::nsys_reports()) {
     for (const std::string_view name : {report.now, report.old}) {
-      const std::size_t at = name.empty() ? std::string::npos : stem.rfind("_" + std::string(name));
+      const std::size_t at = name.empty() || !report.read ? std::string::npos : stem.rfind("_" + std::string(name));
       if (at == std::string::npos) continue;
       const std::size_t end = at + 1 + name.size();  // arguments may follow: "_base", "_nvtx-name"
       if (end == stem.size() || stem[end] == '_') return path.parent_path() / stem.substr(0, at);
@@ -494,11 +494,9 @@ base::Result<model::Session> read_texts(std::span<const Text> texts) {
   TableReader reader(session);
   for (const Text& text : texts) {
     const std::string printed = printed_as_csv(text.text);
-    if (auto added = reader.add(printed.empty() ? text : Text{printed, text.name}); !added)
-      return base::fail(std::move(added));
+    TRY(reader.add(printed.empty() ? text : Text{printed, text.name}));
   }
-  if (auto finished = reader.finish(texts.empty() ? std::string_view{} : texts.front().name); !finished)
-    return base::fail(std::move(finished));
+  TRY(reader.finish(texts.empty() ? std::string_view{} : texts.front().name));
   return session;
 }
 
@@ -533,7 +531,7 @@ static bool sniff(std::span<const std::byte> head, const std::filesystem::path& 
   };
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   if (has_table(text, true)) return true;
-  // What a program printed may stand in front of the tables.
+  // A program's output may precede the tables.
   constexpr std::size_t kShort = 4096, kSniffed = std::size_t{1} << 20;
   if (text.size() < kShort || text.find('\0') != std::string_view::npos || text.starts_with('{')) return false;
   const auto more = base::read_head(path, kSniffed);
