@@ -75,13 +75,13 @@ class Posix {
     return base::fail(Code::kUsage, "counters take POSIX extended regular expressions, which have no " + what, in_,
                       std::move(hint));
   }
-  // RE2 never finds anything before ^ or behind $; glibc does where a name has a line end. So they stand at the ends of
-  // the pattern or of an alternative, and groups that hold them do too.
+  // RE2 never finds anything before ^ or behind $; glibc does where a name has a line end. So they belong at the ends
+  // of the pattern or of an alternative, and groups that hold them do too.
   Result<void> anchors() const {
     struct Level {
       bool starts;  // what is before the group may begin a match
-      bool dollar;  // a $ stands in it
-      bool begun;   // something stands before, in this alternative
+      bool dollar;  // it holds a $
+      bool begun;   // something precedes, in this alternative
     };
     std::vector<Level> levels = {{true, false, false}};
     const auto middle = [&] { return refuse("anchors within a pattern", "Put ^ first and $ last."); };
@@ -241,26 +241,20 @@ Result<std::string> line(std::string_view key, const RangeExpression& expression
   out += parts.kind == model::RangeKind::kStartEnd ? " s" : " p";
   out += parts.regex ? " r" : " x";
   out += std::string(" ") + (parts.bottom ? "[" : "") + (parts.top ? "]" : "") + (parts.bottom || parts.top ? "" : "-");
-  if (!parts.domain) {
-    out += " -";
-  } else if (!parts.regex) {
-    out += " =" + encoded(*parts.domain);
-  } else {
-    auto domain = TRY(posix_regex(*parts.domain));
-    out += " =" + encoded(domain);
-  }
+  const auto name = [&](const std::string& text) {
+    return parts.regex ? posix_regex(text) : Result<std::string>(text);
+  };
+  const std::string domain = TRY(parts.domain ? name(*parts.domain) : Result<std::string>());
+  out += parts.domain ? " =" + encoded(domain) : " -";
   for (const auto& element : parts.elements) {
     switch (element.kind) {
       case RangeExpression::Element::Kind::kAny: out += " *"; break;
       case RangeExpression::Element::Kind::kOne: out += " +"; break;
-      case RangeExpression::Element::Kind::kName:
-        if (parts.regex) {
-          auto name = TRY(posix_regex(element.text));
-          out += " n" + encoded(name);
-        } else {
-          out += " n" + encoded(element.text);
-        }
+      case RangeExpression::Element::Kind::kName: {
+        const std::string text = TRY(name(element.text));
+        out += " n" + encoded(text);
         break;
+      }
     }
   }
   return out + "\n";

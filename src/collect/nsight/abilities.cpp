@@ -61,7 +61,7 @@ std::map<std::string, std::vector<std::string>> parse_ncu_help(std::string_view 
       current = indent < 30 ? nullptr : current;
       continue;
     }
-    // A value stands alone on its line, or before "(default)" or a colon, a little further in than the prose.
+    // A value is alone on its line, or before "(default)" or a colon, a little further in than the prose.
     std::string_view text = base::trim(line);
     if (indent < 41) continue;
     if (const auto colon = text.find(':'); colon != std::string_view::npos && indent <= 44)

@@ -19,7 +19,7 @@ std::string_view name_base(std::string_view pattern) {
   const bool regex = pattern.starts_with(model::kRegexPrefix);
   if (!regex) return pattern.find_first_of("<(: ") == std::string_view::npos ? "function" : "demangled";
   pattern.remove_prefix(model::kRegexPrefix.size());
-  // ^ and $ are the ends of one name only; what stands beside a function's name stands in the demangled one.
+  // ^ and $ are the ends of one name only; what is beside a function's name is in the demangled one only.
   const bool anchored = pattern.find_first_of("^$") != std::string_view::npos;
   return anchored && pattern.find_first_of("<: ") == std::string_view::npos ? "function" : "demangled";
 }
@@ -113,7 +113,8 @@ class Planner : ToolPlanner {
     return {};
   }
 
-  /// What `doctor` would say of this line is said before it runs: ncu itself often answers a mistake with exit code 0.
+  /// What `doctor` finds wrong with this line is reported before it runs: ncu itself often ends with exit code 0 all
+  /// the same.
   Done judge() {
     command::ShellLine shell;
     for (const std::string& word : plan_.argv) shell.words.push_back(command::literal(word));

@@ -40,7 +40,7 @@ class Planner : ToolPlanner {
       const auto option = TRY(option_name(row));
       if (option.empty()) continue;
       std::string text = value(row.key);
-      // "cpu" was how 2020 spelled sampling of the process tree; newer ones say process-tree.
+      // "cpu" was how 2020 spelled sampling of the process tree; newer ones call it process-tree.
       if (row.key == "sample" && text != "none" && !can_.takes(option, text)) {
         const std::string other = text == "cpu" ? "process-tree" : "cpu";
         if (can_.takes(option, other)) {
@@ -87,7 +87,7 @@ class Planner : ToolPlanner {
     std::string kind = value("capture_range");
     std::string range = value("nvtx_capture");
     const bool named = !range.empty();
-    // A range that somebody names is a gate, unless they say that nothing is.
+    // A range that somebody names is a gate, unless they turn gating off.
     const bool gate = options_.gating || (named && asked("nvtx_capture") && !asked("capture_range"));
     if (gate && (kind.empty() || kind == "none")) kind = "nvtx";
     if (kind == "nvtx" && range.empty()) {

@@ -32,12 +32,12 @@ std::string line_at(std::string_view text, std::size_t at) {
   return base::printable(base::trim(text.substr(from, (end == std::string_view::npos ? text.size() : end) - from)));
 }
 
-/// What ncu says after every failure explains nothing where a reason was found.
+/// What ncu prints after every failure explains nothing where a reason was found.
 bool is_consequence(std::string_view id) {
   return id == "ncu.nothing_matched" || id == "ncu.program_failed";
 }
 
-/// Adds what `rows` say of the text; with `only_lines`, in lines that hold these words.
+/// Adds what `rows` know about the text; with `only_lines`, in lines that hold these words.
 void understand(std::span<const Message> rows, std::string_view text, std::string_view only_lines,
                 std::vector<Complaint>& out, Code& code) {
   for (const Message& row : rows) {
@@ -66,11 +66,12 @@ std::string ending(const Observed& seen) {
   return "exit code 0";
 }
 
-Outcome conclude(const Observed& seen, std::vector<Complaint> complaints, Code code, const std::string& tool,
-                 std::string_view one, std::string_view many = {}) {
+/// `only_lines`: words of the tool's own lines. `one`, `many`: what it gives as results.
+Outcome judge(const Observed& seen, const std::string& tool, std::string_view only_lines, std::string_view one,
+              std::string_view many = {}) {
   Outcome out;
-  out.complaints = std::move(complaints);
-  out.code = code;
+  out.code = Code::kNothingCaptured;
+  understand(table(tool), seen.text, only_lines, out.complaints, out.code);
   if (seen.report && seen.results > 0) {
     out.result = Result::kOk;
     out.message = tool + ": " + base::counted(seen.results, one, many);
@@ -140,7 +141,7 @@ std::vector<Complaint> read_log(std::string_view text) {
   for (Complaint& hint : hints) {
     const auto same = std::find_if(out.begin(), out.end(), [&](const Complaint& each) { return each.id == hint.id; });
     if (same != out.end() && hint.id == "ncu.nothing_matched")
-      *same = std::move(hint);  // which says kernels or ranges
+      *same = std::move(hint);  // which tells kernels from ranges
     else if (same == out.end() && hint.id == "ncu.unsupported_api" && reason)
       continue;
     else if (same == out.end() && (!reason || hint.id != "ncu.children"))
@@ -153,10 +154,7 @@ std::vector<Complaint> read_log(std::string_view text) {
 }
 
 Outcome judge_ncu(const Observed& seen) {
-  Code code = Code::kNothingCaptured;
-  std::vector<Complaint> complaints;
-  understand(table("ncu"), seen.text, "==", complaints, code);
-  Outcome out = conclude(seen, std::move(complaints), code, "ncu", "result");
+  Outcome out = judge(seen, "ncu", "==", "result");
   for (auto at = seen.text.find("Unsupported API during capture ("); at != std::string::npos;
        at = seen.text.find("Unsupported API during capture (", at + 1)) {
     const auto begin = at + 32, end = seen.text.find(')', begin);
@@ -171,10 +169,7 @@ Outcome judge_ncu(const Observed& seen) {
 }
 
 Outcome judge_nsys(const Observed& seen) {
-  Code code = Code::kNothingCaptured;
-  std::vector<Complaint> complaints;
-  understand(table("nsys"), seen.text, "", complaints, code);
-  return conclude(seen, std::move(complaints), code, "nsys", "range or kernel", "ranges and kernels");
+  return judge(seen, "nsys", "", "range or kernel", "ranges and kernels");
 }
 
 }  // namespace rangescope::collect

@@ -160,16 +160,20 @@ class Adviser {
     if (children_) options.values["trace_fork_before_exec"] = {"true"};
     options.gating = gated;
     options.registered = registered_;
-    auto plan = collect::nsys::plan(can, options, request());
+    way.reason = gated ? "records only while the range is open" : "a timeline of everything";
+    return planned(std::move(way), collect::nsys::plan(can, options, request()),
+                   tools_.nsys ? "" : "nsys is not installed here; this is for nsys 2022.4 and newer");
+  }
+
+  [[nodiscard]] static Way planned(Way way, const base::Result<collect::Plan>& plan, std::string_view note) {
+    way.works = plan.has_value();
     if (!plan) {
       way.reason = plan.error().what;
       return way;
     }
-    way.works = true;
-    way.reason = gated ? "records only while the range is open" : "a timeline of everything";
     way.command = collect::script_command(*plan);
-    way.notes = plan->notes;
-    if (!tools_.nsys) way.notes.emplace_back("nsys is not installed here; this is for nsys 2022.4 and newer");
+    way.notes.insert(way.notes.end(), plan->notes.begin(), plan->notes.end());
+    if (!note.empty()) way.notes.emplace_back(note);
     return way;
   }
 
@@ -196,16 +200,8 @@ class Adviser {
       options.values["push_pop_scope"] = {"process"};
     }
     limit(rung.step, options, way);
-    auto plan = collect::ncu::plan(can, options, request());
-    if (!plan) {
-      way.reason = plan.error().what;
-      return way;
-    }
-    way.works = true;
-    way.command = collect::script_command(*plan);
-    way.notes.insert(way.notes.end(), plan->notes.begin(), plan->notes.end());
-    if (!tools_.ncu) way.notes.emplace_back("ncu is not installed here; this is for ncu 2023.1 and newer");
-    return way;
+    return planned(std::move(way), collect::ncu::plan(can, options, request()),
+                   tools_.ncu ? "" : "ncu is not installed here; this is for ncu 2023.1 and newer");
   }
 
   /// Replay is slow: one occurrence, past the first, which may hold work that the others do not have.

@@ -89,22 +89,13 @@ constexpr Check<ProgramLook> kChecks[] = {
     {"program.wall_time", "Do the ranges' wall times hold their GPU work?", check_late},
 };
 
-int rank(Grade verdict) {
-  switch (verdict) {
-    case Grade::kFail: return 0;
-    case Grade::kWarn: return 1;
-    case Grade::kSkip: return 2;
-    case Grade::kOk: return 3;
-  }
-  return 3;
-}
+constexpr Grade kOrder[] = {Grade::kFail, Grade::kWarn, Grade::kSkip, Grade::kOk};
 
 }  // namespace
 
 std::vector<Finding> diagnose(const ProgramLook& look) {
   auto findings = run_checks(kChecks, look);
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return rank(a.verdict) < rank(b.verdict); });
+  std::ranges::stable_sort(findings, {}, [](const Finding& each) { return std::ranges::find(kOrder, each.verdict); });
   return findings;
 }
 

@@ -25,7 +25,7 @@ Findings check_cuda(const ProgramLook& look) {
   if (!facts.cuda) {
     // A program without a GPU is a program all the same: only ncu has nothing to do there.
     const bool decides = look.failed && look.failed->tool == "ncu";
-    if (facts.processes == 0 && !decides) return {};  // nothing was seen at all: program.no_nvtx says so
+    if (facts.processes == 0 && !decides) return {};  // nothing was seen at all: program.no_nvtx reports it
     return {finding_of("program.no_cuda", decides ? Grade::kFail : Grade::kWarn,
                        facts.processes == 0
                            ? "no process of it was seen to load CUDA"

@@ -2,7 +2,7 @@
 //
 // What an installed tool can do is taken from its own help (Abilities), never guessed from its version;
 // without an installed tool, only what holds for every version is judged. A correct line gets no complaint, and so does
-// every corrected one. Findings bear the id of a cause; what it means, and its cure where a finding has no hint, stand
+// every corrected one. Findings bear the id of a cause; what it means, and its cure where a finding has no hint, are
 // in the catalogue (conf/doctor/command.yaml).
 #pragma once
 
@@ -25,7 +25,7 @@ struct ExplainOptions {
 
 struct Explained {
   std::vector<model::Finding> findings;  ///< what is wrong, in the order in which it was found; empty: nothing is
-  std::optional<std::string> corrected;  ///< runs as it stands; absent where nobody can know what was meant
+  std::optional<std::string> corrected;  ///< runs as it is; absent where nobody can know what was meant
 };
 
 /// A command line as it was typed. kUsage where it is no line of ncu or nsys, or a quote is open.

@@ -27,10 +27,7 @@ void judge_set(Explaining& about) {
   about.fail(
       "unknown_set", about.me() + " has no set '" + name + "'; it has " + base::join(known, ", "),
       better.empty() ? "Leave it out for the default set (" + about.can->default_set + ")" : "Write --set " + better);
-  if (better.empty())
-    about.line.remove("--set");
-  else
-    about.line.set("--set", better);
+  about.line.set("--set", better);
 }
 
 void judge_sections(Explaining& about) {
@@ -88,11 +85,7 @@ void judge_metrics(Explaining& about) {
                better.empty() ? "Leave it out; `rangescope metrics search WORD` finds metrics" : "Write " + better);
     if (!better.empty()) kept.push_back(better);
   }
-  if (!changed) return;
-  if (kept.empty())
-    about.line.remove("--metrics");
-  else
-    about.line.set("--metrics", base::join(kept, ","));
+  if (changed) about.line.set("--metrics", base::join(kept, ","));
 }
 
 /// `regex:"gemm"` and `"gemm"` without the quotes that the shell did not take away.
@@ -109,38 +102,32 @@ void judge_kernel_name(Explaining& about) {
   if (!given || !given->value || given->value->expands) return;
   const std::string name = given->value->text;
   const std::string base = line.value("--kernel-name-base").empty() ? "function" : line.value("--kernel-name-base");
+  const std::string shown = "--kernel-name " + base::shell_quote(name);
+  const auto mend = [&](std::string_view id, const std::string& found, std::string_view how, const std::string& value) {
+    about.fail(id, found, std::string(how) + " " + base::shell_quote(value));
+    line.set(std::string(how.substr(how.find('-'))), value);
+  };
   if (const std::string bare = unquoted_regex(name); bare != name) {
-    about.fail("quoted_expression", "--kernel-name " + base::shell_quote(name) + ": the quotes are letters of the name",
-               "Write --kernel-name " + base::shell_quote(bare));
-    line.set("--kernel-name", bare);
-    judge_kernel_name(about);
-    return;
+    mend("quoted_expression", shown + ": the quotes are letters of the name", "Write --kernel-name", bare);
+    return judge_kernel_name(about);
   }
   if (name.starts_with("regex:")) return;
-  const std::string shown = "--kernel-name " + base::shell_quote(name);
   // "softmax(float *, int)" is a demangled name, and its * a pointer.
   const bool signature = name.find('(') != std::string::npos || name.find('<') != std::string::npos;
   if (!signature && name.find_first_of("*?|^$") != std::string::npos) {
-    const std::string right = ncu::meant_regex(name);
-    about.fail("kernel_name_pattern", shown + " is compared letter by letter: no kernel is called that",
-               "Write --kernel-name " + base::shell_quote(right));
-    line.set("--kernel-name", right);
+    mend("kernel_name_pattern", shown + " is compared letter by letter: no kernel is called that",
+         "Write --kernel-name", ncu::meant_regex(name));
   } else if (!signature && name.find(',') != std::string::npos) {
     std::vector<std::string> names;
     for (const std::string_view part : base::split(name, ','))
       if (!base::trim(part).empty()) names.emplace_back(base::trim(part));
-    const std::string right = ncu::kernel_regex(names);
-    about.fail("kernel_name_pattern", shown + " is one name, not a list",
-               "Write --kernel-name " + base::shell_quote(right));
-    line.set("--kernel-name", right);
+    mend("kernel_name_pattern", shown + " is one name, not a list", "Write --kernel-name", ncu::kernel_regex(names));
   } else if (name.starts_with("_Z") && base != "mangled") {
-    about.fail("kernel_name_base", shown + " is a mangled name, and is compared with " + base + " names",
-               "Add --kernel-name-base mangled");
-    line.set("--kernel-name-base", "mangled");
+    mend("kernel_name_base", shown + " is a mangled name, and is compared with " + base + " names",
+         "Add --kernel-name-base", "mangled");
   } else if (signature && base == "function") {
-    about.fail("kernel_name_base", shown + " has arguments, and is compared with function names, which have none",
-               "Add --kernel-name-base demangled");
-    line.set("--kernel-name-base", "demangled");
+    mend("kernel_name_base", shown + " has arguments, and is compared with function names, which have none",
+         "Add --kernel-name-base", "demangled");
   }
 }
 

@@ -130,6 +130,7 @@ std::string CommandLine::value(std::string_view name) const {
 }
 
 void CommandLine::set(const std::string& name, const std::string& value) {
+  if (value.empty()) return remove(name);
   const auto first =
       std::find_if(arguments.begin(), arguments.end(), [&](const Argument& each) { return each.name == name; });
   if (first == arguments.end()) {

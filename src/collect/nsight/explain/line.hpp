@@ -1,4 +1,4 @@
-// A command line of ncu or nsys, taken apart: what stands before the tool, its options with their values, the program.
+// A command line of ncu or nsys, taken apart: what precedes the tool, its options with their values, the program.
 //
 // Options are recognised as the tools themselves do it: long and short, `--option value`, `--option=value`, `-kvalue`,
 // and unambiguous beginnings of long options (`--nvtx-incl`); the first word that is no option is the program.
@@ -15,7 +15,7 @@
 
 namespace rangescope::collect::command {
 
-/// One option as it stands on the line.
+/// One option of the line.
 struct Argument {
   std::string name;           ///< "--nvtx-include": in full, also where `-k` or `--nvtx-incl` is written
   std::string written;        ///< as it is written, without its value
@@ -50,7 +50,7 @@ struct CommandLine {
   /// The value of the last one, "" where there is none.
   [[nodiscard]] std::string value(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> values(std::string_view name) const;
-  /// In place of the first of that name (all others go), else behind the last option.
+  /// In place of the first of that name (all others go), else behind the last option; with no value all go.
   void set(const std::string& name, const std::string& value);
   void add(const std::string& name, std::optional<std::string> value);
   void remove(std::string_view name);
@@ -59,8 +59,8 @@ struct CommandLine {
   [[nodiscard]] std::string text() const;
 };
 
-/// Takes it apart. `can` is what the installed tool says of itself, and may be null. kUsage where no ncu and no nsys is
-/// named in it.
+/// Takes it apart. `can` is what the installed tool reports about itself, and may be null. kUsage where no ncu and no
+/// nsys is named in it.
 [[nodiscard]] base::Result<CommandLine> parse_line(const ShellLine& shell, const Abilities* can);
 /// "ncu" or "nsys", or "": which tool these words start, and where.
 [[nodiscard]] std::string tool_of(const std::vector<Word>& words, std::size_t* at = nullptr);

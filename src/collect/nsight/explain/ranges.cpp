@@ -11,9 +11,7 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kFilters{"--nvtx-include", "--nvtx-exclude"};
 
-void judge(Explaining& about, const std::string& name, const std::string& written);
-
-/// Which cause a refused expression is, by what stands in it. The parser's own words are the evidence.
+/// The cause for a refused expression, by what it holds. The parser's own words are the evidence.
 std::string_view cause_of(std::string_view text) {
   const std::string_view trimmed = base::trim(text);
   if (trimmed.empty()) return "bad_expression";
@@ -109,81 +107,66 @@ std::string without_quotes(std::string_view written) {
   return text;
 }
 
+/// What the parts of a list mean, one after the other; with `slash` a name alone is a push/pop range.
+std::vector<std::string> meant_by(const auto& parts, bool slash) {
+  std::vector<std::string> right;
+  for (const auto& part : parts) {
+    std::string text(part);
+    if (slash && text.find('/') == std::string::npos) text += '/';
+    if (const auto normalized = model::normalize(text))
+      for (std::string& one : meant(*normalized)) right.push_back(std::move(one));
+  }
+  return right;
+}
+
 void judge(Explaining& about, const std::string& name, const std::string& written) {
+  using enum model::Grade;
   CommandLine& line = about.line;
+  // Names a mistake and puts `right` in its place; where there is none, what is certainly wrong goes.
+  const auto mend = [&](model::Grade grade, std::string_view id, const std::string& found,
+                        const std::vector<std::string>& right, const std::string& otherwise = "Leave it out") {
+    const std::string text = name + " " + base::shell_quote(written) + ": " + found;
+    const std::string hint = right.empty() ? otherwise : "Write " + quoted_list(name, right);
+    grade == kFail ? about.fail(id, text, hint) : about.warn(id, text, hint);
+    if (grade == kFail || !right.empty()) replace(line, name, written, right);
+  };
   // "@*" of nsys: any domain. LLM@* is every range of domain LLM, below.
   std::string range = written.ends_with("@*") ? written.substr(0, written.size() - 2) : "";
   if (range.ends_with('/')) range.pop_back();
-  if (!range.empty() && !nsys::looks_like_domain(range)) {
-    const std::string right = "regex:.*@^" + model::escape_regex(range) + "$/";
-    about.fail(
-        "reversed_domain",
-        name + " " + base::shell_quote(written) + ": to ncu this is the domain '" + range + "' and the range '*'",
-        "Write " + name + " " + base::shell_quote(right));
-    replace(line, name, written, {right});
-    return;
-  }
-  if (!written.starts_with("regex:") && written.find('|') != std::string::npos) {
-    std::vector<std::string> right;
-    for (const std::string_view part : base::split(written, '|'))
-      if (const auto normalized = model::normalize(part))
-        for (std::string& one : meant(*normalized)) right.push_back(std::move(one));
-    about.warn("list_in_expression", name + " " + base::shell_quote(written) + ": this is one name, with a bar in it",
-               right.empty() ? "Repeat the option, once for each range" : "Write " + quoted_list(name, right));
-    if (!right.empty()) replace(line, name, written, right);
-    return;
-  }
-  if (const auto list = comma_list(written); !list.empty()) {
-    std::vector<std::string> right;
-    const bool slash = written.find('/') != std::string::npos;  // then push/pop ranges are meant, all of them
-    for (const std::string& part : list)
-      if (const auto normalized = model::normalize(slash && part.find('/') == std::string::npos ? part + "/" : part))
-        for (std::string& one : meant(*normalized)) right.push_back(std::move(one));
-    about.fail("list_in_expression",
-               name + " " + base::shell_quote(written) + ": an expression names one push/pop range",
-               "Write " + quoted_list(name, right));
-    replace(line, name, written, right);
-    return;
-  }
+  if (!range.empty() && !nsys::looks_like_domain(range))
+    return mend(kFail, "reversed_domain", "to ncu this is the domain '" + range + "' and the range '*'",
+                {"regex:.*@^" + model::escape_regex(range) + "$/"});
+  if (!written.starts_with("regex:") && written.find('|') != std::string::npos)
+    return mend(kWarn, "list_in_expression", "this is one name, with a bar in it",
+                meant_by(base::split(written, '|'), false), "Repeat the option, once for each range");
+  if (const auto list = comma_list(written); !list.empty())  // with a slash, push/pop ranges are meant, all of them
+    return mend(kFail, "list_in_expression", "an expression names one push/pop range",
+                meant_by(list, written.find('/') != std::string::npos));
   if (const std::string right = without_quotes(written); right != written) {
-    about.fail("quoted_expression", name + " " + base::shell_quote(written) + ": the quotes are letters of the name",
-               "Write " + quoted_list(name, {right}));
-    replace(line, name, written, {right});
-    judge(about, name, right);
-    return;
+    mend(kFail, "quoted_expression", "the quotes are letters of the name", {right});
+    return judge(about, name, right);
   }
   if (written.starts_with("default@")) {
-    const std::string right = written.substr(8);
-    about.warn("default_domain",
-               name + " " + base::shell_quote(written) + ": to ncu this is a domain that is called 'default'",
-               "Write " + quoted_list(name, {right}));
-    replace(line, name, written, {right});
-    judge(about, name, right);
-    return;
+    mend(kWarn, "default_domain", "to ncu this is a domain that is called 'default'", {written.substr(8)});
+    return judge(about, name, written.substr(8));
   }
   auto parsed = model::RangeExpression::parse(written);
   if (!parsed) {
     auto normalized = model::normalize(written);
-    const auto right = normalized ? meant(*normalized) : std::vector<std::string>{};
     std::string reason = parsed.error().what;
     // ncu passes over empty names: /decode/, decode//layer0/ and /decode match as decode/ does (2024.1.1, 2025.3.1).
     if (reason.find("empty name between slashes") != std::string::npos) return;
     if (const std::string_view head = "range expression: "; reason.starts_with(head)) reason.erase(0, head.size());
-    about.fail(cause_of(written), name + " " + base::shell_quote(written) + ": " + reason,
-               right.empty() ? "Leave it out, or name one range: decode/" : "Write " + quoted_list(name, right));
-    replace(line, name, written, right);
-    return;
+    return mend(kFail, cause_of(written), reason, normalized ? meant(*normalized) : std::vector<std::string>{},
+                "Leave it out, or name one range: decode/");
   }
-  if (const std::string right = unreversed(*parsed); !right.empty()) {
-    about.warn("reversed_domain",
-               name + " " + base::shell_quote(written) + ": to ncu '" + *parsed->parts().domain +
-                   "' is the domain and '" + parsed->parts().elements[0].text + "' the range",
-               "Write " + name + " " + base::shell_quote(right));
-    replace(line, name, written, {right});
-    return;
-  }
+  if (const std::string right = unreversed(*parsed); !right.empty())
+    return mend(kWarn, "reversed_domain",
+                "to ncu '" + *parsed->parts().domain + "' is the domain and '" + parsed->parts().elements[0].text +
+                    "' the range",
+                {right});
   if (parsed->parts().kind == model::RangeKind::kPushPop) return;
-  // A start/end expression. It says what it says; most ranges are push/pop, and then it matches nothing.
+  // A start/end expression is correct; but most ranges are push/pop, and then it matches nothing.
   std::vector<std::string> right;
   const bool several = parsed->parts().elements.size() > 1;
   if (several) {

@@ -1,5 +1,5 @@
 // The rules by which a command line is judged. Each names its mistakes and corrects the line in place, so that mistakes
-// combine; explain.cpp calls them in order. Each function stands in the file named above it.
+// combine; explain.cpp calls them in order. Each function is in the file named above it.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ struct Explaining {
   void fail(std::string_view id, std::string found, std::string hint = {}) {
     add(id, model::Grade::kFail, std::move(found), std::move(hint));
   }
-  /// Wrong unless the program is of an unusual kind; the cause says which.
+  /// Wrong unless the program is of an unusual kind; the cause tells which.
   void warn(std::string_view id, std::string found, std::string hint = {}) {
     add(id, model::Grade::kWarn, std::move(found), std::move(hint));
   }
@@ -38,7 +38,7 @@ struct Explaining {
 };
 
 // words.cpp: what is wrong with the words themselves. Each looks at a freshly parsed line, changes the words that it
-// was parsed from, and says whether it did: then the line is parsed again.
+// was parsed from, and returns whether it did: then the line is parsed again.
 using Words = std::vector<Word>;
 [[nodiscard]] bool mend_words(Explaining& about, Words& words);
 void judge_program(Explaining& about);

@@ -44,8 +44,8 @@ class Splitter {
       } else if (c == '#' && !open_) {
         line_.rest = text_.substr(at_);
         break;
-      } else if (auto taken = take(c); !taken) {
-        return base::fail(std::move(taken));
+      } else {
+        TRY(take(c));
       }
     }
     end_word();
@@ -126,7 +126,7 @@ class Splitter {
         at_ += 2;
         continue;
       }
-      // "$/" and "$" at the end stand for themselves: the end of a regular expression.
+      // "$/" and "$" at the end are literal: the end of a regular expression.
       if (c == '`' || (c == '$' && at_ + 1 < text_.size() && names(text_[at_ + 1]))) expands_ = true;
       word_ += c;
       ++at_;

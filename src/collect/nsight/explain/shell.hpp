@@ -21,13 +21,13 @@ struct Word {
   /// As it was written where the shell expands something in it, else the text, quoted.
   [[nodiscard]] std::string shown() const;
 };
-/// A word that stands for exactly this text.
+/// A word of exactly this text.
 [[nodiscard]] Word literal(std::string_view text);
 
 struct ShellLine {
   std::vector<Word> words;
   std::string rest;    ///< "; ./app", "> log 2>&1", ""
-  bool glued = false;  ///< no blank stood before `rest`: `--nvtx-include A;B`
+  bool glued = false;  ///< no blank before `rest`: `--nvtx-include A;B`
   /// A backslash with blanks behind it, at the end of a line: the shell makes a word of a blank and ends the command.
   /// It is read as the continued line that was meant.
   bool blank_after_backslash = false;

@@ -23,7 +23,7 @@ enum class Turn : std::uint8_t {
 };
 
 /// A name that this tool (or this version of it) lacks, and what to write instead. Plain changes of a name between
-/// versions stand in the table of options.
+/// versions are in the table of options.
 struct Rename {
   std::string_view tool, from, to;
   Turn turn = Turn::kKeep;
@@ -236,10 +236,7 @@ void invalid(Explaining& about, const std::string& name, const std::string& valu
              about.me() + " does not take " + name + " " + base::shell_quote(value) +
                  (known.empty() ? "" : "; it takes " + base::join(known, ", ")),
              better.empty() ? "Leave it out: its default is meant for most" : "Write " + name + " " + better);
-  if (better.empty())
-    about.line.remove(name);
-  else
-    about.line.set(name, better);
+  about.line.set(name, better);
 }
 
 namespace {
@@ -282,10 +279,7 @@ void nsys_trace(Explaining& about) {
              about.me() + " cannot trace " + base::shell_quote(base::join(wrong, ", ")) + "; it takes " +
                  base::join(known, ", "),
              kept.empty() ? "Leave --trace out" : "Write --trace=" + base::join(kept, ","));
-  if (kept.empty())
-    line.remove("--trace");
-  else
-    line.set("--trace", base::join(kept, ","));
+  line.set("--trace", base::join(kept, ","));
 }
 
 void nsys_values(Explaining& about) {
@@ -302,29 +296,21 @@ void nsys_values(Explaining& about) {
              !about.listed(each.name).empty() && !contains(about.listed(each.name), value) && value != "cpu")
       invalid(about, each.name, value, about.listed(each.name));
   }
-  const auto check = [&](const char* name, const std::vector<std::string>& known, const std::string& head) {
-    if (!contains(known, head)) invalid(about, name, line.value(name), known);
-  };
-  const auto given = [&](const char* name) {
+  // Values with parts of their own, which the help does not list.
+  const std::pair<const char*, std::vector<std::string>> kHeads[] = {
+      {"--cuda-graph-trace", {"graph", "node"}},
+      {"--capture-range-end", {"none", "stop", "stop-shutdown", "repeat", "repeat-shutdown"}},
+      {"--kill", {"none", "sigkill", "sigterm"}}};
+  for (const auto& [name, known] : kHeads) {
     const Argument* found = line.find(name);
-    return found && found->value && !found->value->expands;
-  };
-  if (given("--cuda-graph-trace")) {
-    const std::string value = line.value("--cuda-graph-trace");
-    check("--cuda-graph-trace", {"graph", "node"}, value.substr(0, value.find(':')));
-  }
-  if (given("--capture-range-end")) {
-    const std::string value = line.value("--capture-range-end"), head = value.substr(0, value.find(':'));
-    check("--capture-range-end", {"none", "stop", "stop-shutdown", "repeat", "repeat-shutdown"}, head);
-    if (head == "repeat-shutdown" && value == head) {
-      about.fail("invalid_value", "--capture-range-end=repeat-shutdown lacks the number of captures",
-                 "Write repeat-shutdown:N, or repeat for every one");
-      line.set("--capture-range-end", "repeat");
-    }
-  }
-  if (given("--kill")) {
-    const std::string value = line.value("--kill");
-    if (!base::to_uint(value)) check("--kill", {"none", "sigkill", "sigterm"}, value);
+    if (!found || !found->value || found->value->expands) continue;
+    const std::string value = line.value(name), head = value.substr(0, value.find(':'));
+    const bool signal = std::string_view(name) == "--kill" && base::to_uint(value);
+    if (!contains(known, head) && !signal) invalid(about, name, value, known);
+    if (value != "repeat-shutdown") continue;
+    about.fail("invalid_value", "--capture-range-end=repeat-shutdown lacks the number of captures",
+               "Write repeat-shutdown:N, or repeat for every one");
+    line.set("--capture-range-end", "repeat");
   }
 }
 
