@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <unordered_map>
@@ -26,38 +25,6 @@ constexpr std::int64_t kBefore = 60 * kSecond;  // a time may precede its file b
 constexpr std::int64_t kAfter = 20 * 365 * 86400 * kSecond;
 constexpr std::int64_t kNoTime = -1;
 constexpr std::uint32_t kMaxNewString = 1 << 20;  // string ids come in order; a leap is damage
-
-struct DropText {
-  model::LossKind kind;
-  const char* what;
-};
-// By record::Drop.
-constexpr DropText kDropTexts[] = {
-    {"size_limit", "events beyond the capture size that was allowed; raise --max-capture-size"},
-    {"disk_full", "events that the full file system did not take"},
-    {"file_size_limit", "events beyond the program's own limit on file size (ulimit -f)"},
-    {"no_memory", "events for which no memory could be mapped (ulimit -v, or too many maps)"},
-    {"capture_unreachable",
-     "events of a process that could not open its capture file (descriptors used up, another user or root directory)"},
-    {"reentrant_event", "NVTX calls of signal handlers that interrupted an NVTX call of the same thread"},
-    {"cut_name", "names longer than 256 KiB, cut there"},
-    {"too_deep", "pushes nested deeper than 1,048,576 ranges"},
-    {"pop_without_push", "pops on threads that had no range open in that domain"},
-    {"inherited_pop", "pops, in a forked child, of ranges that its parent had pushed"},
-    {"unknown_end", "ends of start/end ranges that never started"},
-    {"capture_io", "events lost to errors of the capture file"},
-    {"too_many_domains", "NVTX domains beyond 4,096; their ranges stand in the default domain"},
-    {"abandoned_call",
-     "NVTX calls that a signal handler left for good (siglongjmp): a push among them is not recorded"},
-    {"truncated_capture", "writes and events of a process whose capture file was truncated while it ran"},
-    {"filtered_process",
-     "NVTX calls in forked children that are under a seccomp filter: it might kill for making a file"},
-    {"unseen_namespaces",
-     "namespaces of the linker (dlmopen) without rangescope's library: NVTX there is not recorded"},
-    {"size_limit", "ranges left out by rule; raise --max-capture-size"},
-    {"open_before", "ranges that were open when a window began, and ended in it: not known, and not counted"},
-};
-static_assert(std::size(kDropTexts) == static_cast<std::size_t>(record::Drop::kOpenBefore) + 1);
 
 struct End {
   std::uint64_t id;
@@ -140,7 +107,7 @@ class TraceReader {
 
  private:
   [[nodiscard]] bool plausible(std::int64_t at) const {
-    // In this order nothing overflows, whatever a damaged header says.
+    // In this order nothing overflows, whatever a damaged header holds.
     const std::int64_t start = chunks_.header.monotonic_ns;
     return at >= 0 && at - kAfter < start && at > start - kBefore;
   }
@@ -394,7 +361,7 @@ class TraceReader {
     if (!(brief ? short_edge(head.value, at) : edge(bytes, at))) return false;
     if (!domain_of(brief ? head.flags : head.value, index)) return false;
     auto& stack = stack_of(index);
-    if (stack.empty()) return false;  // its push stood in a damaged place: pops without push are not written
+    if (stack.empty()) return false;  // its push was in a damaged place: pops without push are not written
     model::Range& range = session_.ranges[stack.back().range];
     const bool forward = at >= range.start_ns;
     range.end_ns = forward ? at : range.start_ns;
@@ -527,28 +494,13 @@ class TraceReader {
     losses_.add("guessed_end", guessed_ends_,
                 "ranges that ended while events were dropped; they seem to end when recording resumed");
     if (chunks_.header.window != 0) {
-      losses_.add("open_before", unknown_ends_ + inherited_ends_, kDropTexts[std::size(kDropTexts) - 1].what);
+      losses_.add("open_before", unknown_ends_ + inherited_ends_, kOpenBefore);
       unknown_ends_ = inherited_ends_ = 0;
     }
     losses_.add("window_edge", before_, kWindowEdge);
     losses_.add("unknown_end", unknown_ends_, "ends of start/end ranges that never started");
     losses_.add("inherited_end", inherited_ends_, "ends, in a forked child, of ranges that its parent had started");
-    for (std::uint32_t i = 0; i < record::kDropReasons; ++i) {
-      const std::uint64_t count = chunks_.header.dropped[i];
-      if (i == static_cast<std::uint32_t>(record::Drop::kThinned) && count > 0) {
-        const double share = static_cast<double>(count) / static_cast<double>(count + begun_);
-        char text[160];
-        std::snprintf(text, sizeof text,
-                      "ranges (%.1f %% of all) left out by rule beyond half of the capture size: counts and sums are "
-                      "too low; raise --max-capture-size",
-                      100 * share);
-        losses_.add(kDropTexts[i].kind, count, text);
-      } else if (i < std::size(kDropTexts)) {
-        losses_.add(kDropTexts[i].kind, count, kDropTexts[i].what);
-      } else {
-        losses_.add("dropped_events", count, "events dropped for a reason that this version does not know");
-      }
-    }
+    add_drops(chunks_.header.dropped, begun_, losses_);
   }
 
   std::span<const std::byte> file_;
@@ -588,14 +540,6 @@ class TraceReader {
 };
 
 }  // namespace
-
-void Losses::add(model::LossKind kind, std::uint64_t count, const char* what) {
-  if (count > 0) by_kind_.try_emplace(kind.id(), kind, 0, what).first->second.count += count;
-}
-
-void Losses::move_to(std::vector<model::Loss>& losses) const {
-  for (const auto& [kind, loss] : by_kind_) losses.push_back(loss);
-}
 
 base::Result<void> read_trace(std::span<const std::byte> file, const std::string& where, model::Session& session,
                               Losses& losses, const Thinning* thinning) {

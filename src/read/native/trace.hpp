@@ -1,7 +1,7 @@
 // One native capture file into a session: records to ranges, marks and names. Linear in the file's size.
 //
 // Damage becomes losses and never fails: a torn or truncated tail is cut, an unknown record skipped, a record that
-// contradicts its own size ends its chunk. What a stream says after a damaged place is still read.
+// contradicts its own size ends its chunk. What follows a damaged place of a stream is still read.
 #pragma once
 
 #include <cstddef>
@@ -9,27 +9,14 @@
 #include <map>
 #include <span>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/result.hpp"
 #include "model/session.hpp"
 #include "read/native/chunks.hpp"
+#include "read/native/losses.hpp"
 #include "read/native/thin.hpp"
 
 namespace rangescope::read::native {
-
-/// Losses of several files, added up by kind.
-class Losses {
- public:
-  void add(model::LossKind kind, std::uint64_t count, const char* what);
-  void move_to(std::vector<model::Loss>& losses) const;
-
- private:
-  std::map<std::string_view, model::Loss> by_kind_;
-};
-
-inline constexpr char kWindowEdge[] = "ranges that were open when a window began or ended: counted within it";
 
 /// How the ranges of large captures are thinned (read/native/thin.hpp).
 struct Thinning {
@@ -44,7 +31,7 @@ struct Thinning {
                                             model::Session& session, Losses& losses,
                                             const Thinning* thinning = nullptr);
 
-/// Within a thread, ranges must stand in the order in which they were pushed; a tid that the system gave out twice can
+/// Within a thread, ranges must be in the order in which they were pushed; a tid that the system gave out twice can
 /// break it. Sorts by start time only when that is so.
 void order_ranges(model::Session& session);
 
