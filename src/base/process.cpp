@@ -38,93 +38,84 @@ class ChildOutput {
   ChildOutput(const Output& how, int target) : how_(how), target_(target) {}
   ChildOutput(const ChildOutput&) = delete;
   ChildOutput& operator=(const ChildOutput&) = delete;
-  ~ChildOutput();
+
+  ~ChildOutput() {
+    shut(read_);
+    shut(write_);
+    shut(file_);
+  }
   /// kIo where there is no pipe or file.
-  [[nodiscard]] Result<void> open();
+  [[nodiscard]] Result<void> open() {
+    if (how_.pass && !how_.keep && how_.file.empty()) return {};
+    if (!how_.file.empty()) {
+      constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC;
+      const int file = ::open(in_place(how_.file).c_str(), kFlags, 0666);
+      if (file < 0)
+        return fail(Code::kIo, std::string("cannot create the file: ") + std::strerror(errno), how_.file.string());
+      const bool alone = !how_.pass && !how_.keep;  // the child writes there itself, as long as it or its children live
+      (alone ? write_ : file_) = file;
+      if (alone) return {};
+    }
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+      return fail(Code::kIo, std::string("cannot make a pipe: ") + std::strerror(errno));
+    read_ = ends[0];
+    write_ = ends[1];
+    return {};
+  }
   [[nodiscard]] int fd() const { return read_; }
   [[nodiscard]] int child_end() const { return write_; }
   void spawned() { shut(write_); }
   /// Whether somebody may still write what is to be shown.
   [[nodiscard]] bool shows() const { return read_ >= 0 && how_.pass; }
   /// Takes what is there. False at the end of the stream.
-  bool take(std::string& kept);
+  bool take(std::string& kept) {
+    std::array<char, kBlock> buffer;
+    const ssize_t n = ::read(read_, buffer.data(), buffer.size());
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) return true;
+    if (n <= 0) {
+      shut(read_);
+      return false;
+    }
+    const std::string_view bytes(buffer.data(), static_cast<std::size_t>(n));
+    if (file_ >= 0) put(file_, bytes);
+    if (how_.keep) kept += bytes;
+    // Whoever read our output went away: then the program's next write fails, as without us.
+    if (how_.pass && !put(target_, bytes)) {
+      shut(read_);
+      return false;
+    }
+    return true;
+  }
   /// The next bytes of one descriptor to another; false at the end of either.
-  static bool pass_on(int from, int to);
+  static bool pass_on(int from, int to) {
+    std::array<char, kBlock> buffer;
+    const ssize_t n = ::read(from, buffer.data(), buffer.size());
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) return true;
+    return n > 0 && put(to, {buffer.data(), static_cast<std::size_t>(n)});
+  }
 
  private:
-  static void shut(int& fd);
-  static bool put(int fd, std::string_view bytes);
+  static void shut(int& fd) {
+    if (fd >= 0) ::close(std::exchange(fd, -1));
+  }
+  // False where nobody reads any more. A full disk must not stop the program: we go on taking its bytes.
+  static bool put(int fd, std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return errno != EPIPE;
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+    }
+    return true;
+  }
+
+  static constexpr std::size_t kBlock = 65536;
+
   Output how_;
   int target_;
   int read_ = -1, write_ = -1, file_ = -1;
 };
-
-constexpr std::size_t kBlock = 65536;
-
-ChildOutput::~ChildOutput() {
-  shut(read_);
-  shut(write_);
-  shut(file_);
-}
-
-void ChildOutput::shut(int& fd) {
-  if (fd >= 0) ::close(std::exchange(fd, -1));
-}
-
-Result<void> ChildOutput::open() {
-  if (how_.pass && !how_.keep && how_.file.empty()) return {};
-  if (!how_.file.empty()) {
-    constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC;
-    const int file = ::open(in_place(how_.file).c_str(), kFlags, 0666);
-    if (file < 0)
-      return fail(Code::kIo, std::string("cannot create the file: ") + std::strerror(errno), how_.file.string());
-    const bool alone = !how_.pass && !how_.keep;  // the child writes there itself, as long as it or its children live
-    (alone ? write_ : file_) = file;
-    if (alone) return {};
-  }
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(Code::kIo, std::string("cannot make a pipe: ") + std::strerror(errno));
-  read_ = ends[0];
-  write_ = ends[1];
-  return {};
-}
-
-bool ChildOutput::take(std::string& kept) {
-  std::array<char, kBlock> buffer;
-  const ssize_t n = ::read(read_, buffer.data(), buffer.size());
-  if (n < 0 && (errno == EINTR || errno == EAGAIN)) return true;
-  if (n <= 0) {
-    shut(read_);
-    return false;
-  }
-  const std::string_view bytes(buffer.data(), static_cast<std::size_t>(n));
-  if (file_ >= 0) put(file_, bytes);
-  if (how_.keep) kept += bytes;
-  // Whoever read our output went away: then the program's next write says so to it, as without us.
-  if (how_.pass && !put(target_, bytes)) {
-    shut(read_);
-    return false;
-  }
-  return true;
-}
-
-bool ChildOutput::pass_on(int from, int to) {
-  std::array<char, kBlock> buffer;
-  const ssize_t n = ::read(from, buffer.data(), buffer.size());
-  if (n < 0 && (errno == EINTR || errno == EAGAIN)) return true;
-  return n > 0 && put(to, {buffer.data(), static_cast<std::size_t>(n)});
-}
-
-// False where nobody reads any more. A full disk must not stop the program: we go on taking its bytes.
-bool ChildOutput::put(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return errno != EPIPE;
-    bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
-}
 
 /// What children of the program that outlive it still write is shown, as without us: by a process that ends with them.
 /// It holds nothing of ours but its streams (the lock of a run, for one), and no signal ends it before.
@@ -517,7 +508,7 @@ Result<Ended> run(const Command& command) {
       const pid_t got = ::waitpid(pid, &status, WNOHANG | (command.own_group ? WUNTRACED : 0));
       if (got == pid && WIFSTOPPED(status)) {
         foreground.stopped();
-        if (deadline) *deadline += Clock::now() - now;  // time in which it stood still is not its own
+        if (deadline) *deadline += Clock::now() - now;  // time in which it was stopped is not its own
         continue;
       }
       if (got == pid) {

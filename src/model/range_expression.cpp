@@ -47,11 +47,9 @@ base::Result<RangeExpression> RangeExpression::parse(std::string_view text) {
     into = std::move(*regex);
     return {};
   };
-  if (parts.domain)
-    if (auto done = compile(*parts.domain, expression.domain_); !done) return base::fail(std::move(done));
+  if (parts.domain) TRY(compile(*parts.domain, expression.domain_));
   for (std::size_t i = 0; i < parts.elements.size(); ++i) {
-    if (parts.elements[i].kind != Kind::kName) continue;
-    if (auto done = compile(parts.elements[i].text, expression.names_[i]); !done) return base::fail(std::move(done));
+    if (parts.elements[i].kind == Kind::kName) TRY(compile(parts.elements[i].text, expression.names_[i]));
   }
   return expression;
 }

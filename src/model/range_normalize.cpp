@@ -53,9 +53,8 @@ base::Result<NormalizedTerm> checked(const NormalizedTerm& term) {
   out.written = term.written;
   for (const auto& form : {term.push_pop, term.start_end}) {
     if (!form) continue;
-    auto parsed = RangeExpression::parse(*form);
-    if (!parsed) return base::fail(std::move(parsed));
-    auto& place = parsed->parts().kind == RangeKind::kPushPop ? out.push_pop : out.start_end;
+    const auto parsed = TRY(RangeExpression::parse(*form));
+    auto& place = parsed.parts().kind == RangeKind::kPushPop ? out.push_pop : out.start_end;
     if (!place) place = *form;
   }
   return out;
@@ -122,17 +121,15 @@ base::Result<Normalized> normalize(std::string_view written) {
   }
   for (const std::string_view piece : pieces) {
     if (auto path = path_term(piece)) {
-      auto good = checked(*path);
-      if (!good) return base::fail(std::move(good));
-      out.notes.push_back("'" + std::string(piece) + "' is a path: taken as '" + *good->push_pop + "'.");
-      out.terms.push_back(std::move(*good));
+      auto good = TRY(checked(*path));
+      out.notes.push_back("'" + std::string(piece) + "' is a path: taken as '" + *good.push_pop + "'.");
+      out.terms.push_back(std::move(good));
       continue;
     }
     auto parsed = parse_range_syntax(piece);
     if (const auto* parts = std::get_if<RangeExpression::Parts>(&parsed)) {
-      auto good = checked(term_of(piece, *parts));
-      if (!good) return base::fail(std::move(good));
-      const NormalizedTerm& term = out.terms.emplace_back(std::move(*good));
+      auto good = TRY(checked(term_of(piece, *parts)));
+      const NormalizedTerm& term = out.terms.emplace_back(std::move(good));
       if (term.push_pop && term.start_end) {
         out.notes.push_back("'" + term.written + "' does not say which kind of range: push/pop " + "'" +
                             *term.push_pop + "' or start/end '" + *term.start_end + "'.");

@@ -13,9 +13,8 @@ bool any_form(const RangeTerm& term, Test test) {
 base::Result<std::vector<KernelPattern>> parse_patterns(const std::vector<std::string>& texts) {
   std::vector<KernelPattern> patterns;
   for (const std::string& text : texts) {
-    auto pattern = KernelPattern::parse(text);
-    if (!pattern) return base::fail(std::move(pattern));
-    patterns.push_back(std::move(*pattern));
+    auto pattern = TRY(KernelPattern::parse(text));
+    patterns.push_back(std::move(pattern));
   }
   return patterns;
 }
@@ -39,20 +38,18 @@ bool RangeTerm::chooses(const RangeState& state) const {
 }
 
 base::Result<std::vector<RangeTerm>> parse_terms(std::string_view written, std::vector<std::string>* notes) {
-  auto normalized = normalize(written);
-  if (!normalized) return base::fail(std::move(normalized));
+  auto normalized = TRY(normalize(written));
   std::vector<RangeTerm> terms;
-  for (NormalizedTerm& each : normalized->terms) {
+  for (NormalizedTerm& each : normalized.terms) {
     RangeTerm& term = terms.emplace_back();
     term.written = std::move(each.written);
     for (const auto& form : {each.push_pop, each.start_end}) {
       if (!form) continue;
-      auto parsed = RangeExpression::parse(*form);
-      if (!parsed) return base::fail(std::move(parsed));
-      term.forms.push_back(std::move(*parsed));
+      auto parsed = TRY(RangeExpression::parse(*form));
+      term.forms.push_back(std::move(parsed));
     }
   }
-  if (notes != nullptr) notes->insert(notes->end(), normalized->notes.begin(), normalized->notes.end());
+  if (notes != nullptr) notes->insert(notes->end(), normalized.notes.begin(), normalized.notes.end());
   return terms;
 }
 
@@ -77,9 +74,8 @@ base::Result<RangeSelection> RangeSelection::parse(const std::vector<std::string
   RangeSelection selection;
   for (auto& [texts, terms] : {std::pair{&include, &selection.include}, {&exclude, &selection.exclude}}) {
     for (const std::string& text : *texts) {
-      auto more = parse_terms(text, &selection.notes);
-      if (!more) return base::fail(std::move(more));
-      std::move(more->begin(), more->end(), std::back_inserter(*terms));
+      auto more = TRY(parse_terms(text, &selection.notes));
+      std::ranges::move(more, std::back_inserter(*terms));
     }
   }
   return selection;
@@ -113,11 +109,9 @@ bool KernelPattern::matches(std::string_view demangled, std::string_view short_n
 
 base::Result<KernelSelection> KernelSelection::parse(const std::vector<std::string>& include,
                                                      const std::vector<std::string>& exclude) {
-  auto chosen = parse_patterns(include);
-  if (!chosen) return base::fail(std::move(chosen));
-  auto left_out = parse_patterns(exclude);
-  if (!left_out) return base::fail(std::move(left_out));
-  return KernelSelection{std::move(*chosen), std::move(*left_out)};
+  auto chosen = TRY(parse_patterns(include));
+  auto left_out = TRY(parse_patterns(exclude));
+  return KernelSelection{std::move(chosen), std::move(left_out)};
 }
 
 bool KernelSelection::chooses(std::string_view demangled, std::string_view short_name, std::string_view mangled) const {

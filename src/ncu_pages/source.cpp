@@ -23,15 +23,14 @@ struct SourceText {
 base::Result<SourceText> decode_source(const File& file, const SourceEntry& entry) {
   SourceText source;
   std::uint64_t unknown = 0;
-  const auto parsed = proto::parse_message(file.path + ": offset " + std::to_string(entry.offset), [&] {
+  TRY(proto::parse_message(file.path + ": offset " + std::to_string(entry.offset), [&] {
     const auto named = [&](std::string_view m) {
       auto& one = source.files.emplace_back();
       proto::read(m, unknown, proto::text(1, one.first), proto::text(2, one.second));
     };
     proto::read(file.bytes(entry), unknown, proto::number(1, source.key), proto::text(2, source.ptx),
                 proto::each(8, [&](std::string_view m) { proto::read(m, unknown, proto::each(1, named)); }));
-  });
-  if (!parsed) return base::fail(base::Result<void>(parsed));
+  }));
   return source;
 }
 

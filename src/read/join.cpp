@@ -37,7 +37,7 @@ class Appender {
   static void move(std::vector<T>& from, std::vector<T>& to) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   }
-  /// What several inputs say in the same words stands once.
+  /// A loss that several inputs report in the same words is listed once.
   void losses() {
     for (model::Loss& loss : from_.losses) {
       const auto same = std::ranges::find_if(to_.losses, [&](const model::Loss& known) {
@@ -107,7 +107,7 @@ class Appender {
     (append(from_.*Member, to_.*Member), ...);
   }
 
-  /// What a process of both has stands once.
+  /// What a process of both has is listed once.
   template <class T, class Same>
   void lay(std::vector<T>& from, std::vector<T>& to, std::vector<std::uint32_t>& places, const Same& same) {
     for (T& item : from) {
@@ -120,7 +120,7 @@ class Appender {
     }
   }
 
-  /// Where a process of `from_` stands in `to_`, else behind all. Files of one recording (nsys starts and stops) have
+  /// The place of a process of `from_` in `to_`, else behind all. Files of one recording (nsys starts and stops) have
   /// one process of that number and name, at different times.
   [[nodiscard]] std::uint32_t place_of(const model::Process& process) const {
     for (std::uint32_t i = 0; i < processes_of_to_; ++i) {
@@ -234,23 +234,14 @@ class Appender {
     }
     cpu();
     model::Summary& summary = from_.summary;
-    for (model::RangeSummary row : summary.ranges) {
-      row.domain = text(row.domain);
-      row.name = text(row.name);
-      to_.summary.ranges.push_back(row);
-    }
-    for (model::KernelSummary row : summary.kernels) {
-      row.domain = text(row.domain);
-      row.range = text(row.range);
-      row.name = text(row.name);
-      to_.summary.kernels.push_back(row);
-    }
+    for (model::RangeSummary& row : summary.ranges) row.domain = text(row.domain), row.name = text(row.name);
+    for (model::KernelSummary& row : summary.kernels)
+      for (model::StringId* id : {&row.domain, &row.range, &row.name}) *id = text(*id);
+    for (model::OperatorSummary& row : summary.operators) row.name = text(row.name), row.shapes = text(row.shapes);
+    move(summary.ranges, to_.summary.ranges);
+    move(summary.kernels, to_.summary.kernels);
     move(summary.copies, to_.summary.copies);
-    for (model::OperatorSummary row : summary.operators) {
-      row.name = text(row.name);
-      row.shapes = text(row.shapes);
-      to_.summary.operators.push_back(row);
-    }
+    move(summary.operators, to_.summary.operators);
     for (auto& [name, path] : summary.paths) {
       for (model::StringId& each : path) each = text(each);
       to_.summary.paths.emplace(text(name), std::move(path));
@@ -272,46 +263,35 @@ class Appender {
     }
     to.switches &= from.switches;
     to.kernel &= from.kernel;
-    const std::uint32_t threads = count(to.threads), frames = count(to.frames), stacks = count(to.stacks);
-    for (model::CpuThread thread : from.threads) {
+    // Its threads, frames, stacks and counters are numbered for themselves.
+    const std::uint32_t threads = count(to.threads), frames = count(to.frames), stacks = count(to.stacks),
+                        counters = count(to.counters);
+    for (model::CpuThread& thread : from.threads) {
       thread.thread = at(threads_, thread.thread);
       add(thread.creator, threads);
       thread.name = text(thread.name);
-      to.threads.push_back(thread);
     }
-    for (model::CpuFrame frame : from.frames) {
+    for (model::CpuFrame& frame : from.frames)
       for (model::StringId* id : {&frame.name, &frame.file, &frame.module}) *id = text(*id);
-      to.frames.push_back(frame);
-    }
-    for (model::CpuStack stack : from.stacks) {
-      add(stack.parent, stacks);
-      to.stacks.push_back({stack.parent, stack.frame + frames});
-    }
-    for (model::CpuSample sample : from.samples) {
-      move_time(sample.at_ns);
-      add(sample.stack, stacks);
-      sample.thread += threads;
-      to.samples.push_back(sample);
-    }
-    for (model::CpuWait wait : from.waits) {
-      move_time(wait.start_ns);
-      move_time(wait.end_ns);
-      add(wait.stack, stacks);
-      add(wait.holder, threads);
-      wait.thread += threads;
-      to.waits.push_back(wait);
-    }
-    for (const model::CpuLine& line : from.lines) to.lines.push_back({line.frame + frames, line.line, line.samples});
+    for (model::CpuStack& stack : from.stacks) add(stack.parent, stacks), stack.frame += frames;
+    for (model::CpuLine& line : from.lines) line.frame += frames;
+    for (model::CpuCounter& counter : from.counters) counter.name = text(counter.name);
+    const auto shift = [&](auto& item) {
+      item.thread += threads;
+      if constexpr (requires { item.at_ns; }) move_time(item.at_ns);
+      if constexpr (requires { item.start_ns; }) move_time(item.start_ns), move_time(item.end_ns);
+      if constexpr (requires { item.stack; }) add(item.stack, stacks);
+      if constexpr (requires { item.holder; }) add(item.holder, threads);
+      if constexpr (requires { item.counter; }) item.counter += counters;
+    };
+    std::ranges::for_each(from.samples, shift);
+    std::ranges::for_each(from.waits, shift);
+    std::ranges::for_each(from.counts, shift);
     to.unwatched = std::max(to.unwatched, from.unwatched);
-    const std::uint32_t counters = count(to.counters);
-    for (model::CpuCounter counter : from.counters) {
-      counter.name = text(counter.name);
-      to.counters.push_back(counter);
-    }
-    for (model::CpuCount each : from.counts) {
-      move_time(each.at_ns);
-      to.counts.push_back({each.at_ns, each.thread + threads, each.counter + counters});
-    }
+    const auto move_all = [&](auto... members) { (move(from.*members, to.*members), ...); };
+    using Cpu = model::CpuProfile;
+    move_all(&Cpu::threads, &Cpu::frames, &Cpu::stacks, &Cpu::samples, &Cpu::waits, &Cpu::lines, &Cpu::counters,
+             &Cpu::counts);
   }
 
   Session& to_;
@@ -322,7 +302,7 @@ class Appender {
   bool results_ = false;  ///< of another run of the program that the timeline shows: of its processes, and no others
   std::uint32_t processes_of_to_ = 0;
   std::vector<model::StringId> texts_;
-  /// Where each stands in `to_`.
+  /// The place of each in `to_`.
   std::vector<std::uint32_t> domains_, metrics_, processes_, threads_, devices_, streams_;
   std::uint32_t ranges_ = 0, attributes_ = 0, launches_ = 0, nodes_ = 0, paths_ = 0, names_ = 0;
   std::vector<std::uint32_t> shapes_;

@@ -43,7 +43,7 @@ Splitter Splitter::of(std::string_view text) {
 }
 
 bool Splitter::fail(std::string what) {
-  if (broken_.empty()) broken_ = std::move(what);  // the first says why
+  if (broken_.empty()) broken_ = std::move(what);  // the first gives the reason
   state_ = State::kEnd;
   return false;
 }
@@ -85,7 +85,7 @@ bool Splitter::skip_blanks(std::size_t& at) {
   }
 }
 
-/// `at` stands on the quote that opens; then behind the one that closes. Bytes from `begin` on are kept.
+/// `at`: the opening quote; afterwards the place behind the closing one. Bytes from `begin` on are kept.
 bool Splitter::string_end(std::size_t& begin, std::size_t& at) {
   std::size_t from = at + 1;
   for (;;) {
@@ -112,7 +112,7 @@ bool Splitter::string_end(std::size_t& begin, std::size_t& at) {
   }
 }
 
-/// The value that begins at at_; at_ then stands behind it.
+/// The value that begins at at_, which moves behind it.
 bool Splitter::value(std::string_view& text) {
   std::size_t begin = at_, at = at_, depth = 0;
   for (;;) {
@@ -136,7 +136,7 @@ bool Splitter::value(std::string_view& text) {
       ++at;
       continue;
     } else if (c == '}' || c == ']') {
-      if (depth == 0) break;  // the end of what a scalar stands in
+      if (depth == 0) break;  // the end of what holds the scalar
       --depth;
       ++at;
     } else if (depth == 0) {
@@ -153,13 +153,16 @@ bool Splitter::value(std::string_view& text) {
   return true;
 }
 
+/// Moves to the next member or event, or to the bracket that closes them.
+bool Splitter::next_item(std::size_t& at, bool after_comma) {
+  if (!skip_blanks(at)) return fail("it breaks off");
+  if (buffer_[at] != ',' || !after_comma) return true;
+  return skip_blanks(++at) || fail("it breaks off");
+}
+
 bool Splitter::member(Piece& piece) {
   std::size_t at = at_;
-  if (!skip_blanks(at)) return fail("it breaks off");
-  if (buffer_[at] == ',' && !first_) {
-    ++at;
-    if (!skip_blanks(at)) return fail("it breaks off");
-  }
+  if (!next_item(at, !first_)) return false;
   first_ = false;
   if (buffer_[at] == '}') {
     at_ = at + 1;
@@ -181,18 +184,14 @@ bool Splitter::member(Piece& piece) {
     first_ = true;
     return true;
   }
-  if (!value(piece.text)) return broken_.empty() ? fail("it breaks off") : false;
+  if (!value(piece.text)) return fail("it breaks off");
   piece.key = key_;
   return true;
 }
 
 bool Splitter::event(Piece& piece) {
   std::size_t at = at_;
-  if (!skip_blanks(at)) return fail("it breaks off");
-  if (buffer_[at] == ',') {
-    ++at;
-    if (!skip_blanks(at)) return fail("it breaks off");
-  }
+  if (!next_item(at, true)) return false;
   at_ = at;
   if (buffer_[at] == ']') {
     ++at_;
@@ -202,7 +201,7 @@ bool Splitter::event(Piece& piece) {
     return !array_root_;
   }
   piece.key = {};
-  if (!value(piece.text)) return broken_.empty() ? fail("it breaks off") : false;
+  if (!value(piece.text)) return fail("it breaks off");
   return true;
 }
 

@@ -2,7 +2,7 @@
 //
 //   {"schemaVersion": 1, "deviceProperties": [...], "traceEvents": [ {...}, {...} ], "displayTimeUnit": "ms"}
 //
-// Only brackets and strings are looked at; what a piece says is for its reader (simdjson). Memory: one block of the
+// Only brackets and strings are looked at; what a piece means is for its reader (simdjson). Memory: one block of the
 // file and one piece, whatever the size of the file. Plain and gzip'ed files, and bytes in memory. A root that is an
 // array is taken for the events themselves, as old versions of PyTorch wrote it.
 #pragma once
@@ -51,6 +51,7 @@ class Splitter {
   bool skip_blanks(std::size_t& at);
   bool string_end(std::size_t& begin, std::size_t& at);
   bool value(std::string_view& text);
+  bool next_item(std::size_t& at, bool after_comma);
   bool member(Piece& piece);
   bool event(Piece& piece);
   bool fail(std::string what);

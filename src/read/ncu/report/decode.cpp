@@ -180,9 +180,8 @@ class Decoder {
 base::Result<Result> decode(const File& file, const Entry& entry, std::uint64_t& unknown, Wanted wanted) {
   Result result;
   file.passed(entry.offset);
-  const auto parsed = parse_message(file.path + ": offset " + std::to_string(entry.offset),
-                                    [&] { result = Decoder(file, unknown, wanted).decode(entry); });
-  if (!parsed) return base::fail(base::Result<void>(parsed));
+  TRY(parse_message(file.path + ": offset " + std::to_string(entry.offset),
+                    [&] { result = Decoder(file, unknown, wanted).decode(entry); }));
   return result;
 }
 

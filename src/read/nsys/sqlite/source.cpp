@@ -133,12 +133,8 @@ void Source::load(const base::Statement& statement, std::vector<Value>& row) {
         value.bits = std::bit_cast<std::int64_t>(sqlite3_column_double(raw, column));
         break;
       case SQLITE_TEXT:
-        value.type = Type::kText;
-        value.bytes = reinterpret_cast<const char*>(sqlite3_column_text(raw, column));
-        value.size = static_cast<std::uint32_t>(sqlite3_column_bytes(raw, column));
-        break;
       case SQLITE_BLOB:
-        value.type = Type::kBlob;
+        value.type = sqlite3_column_type(raw, column) == SQLITE_TEXT ? Type::kText : Type::kBlob;
         value.bytes = static_cast<const char*>(sqlite3_column_blob(raw, column));
         value.size = static_cast<std::uint32_t>(sqlite3_column_bytes(raw, column));
         break;
