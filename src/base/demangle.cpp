@@ -19,7 +19,7 @@ namespace {
 // substitution can double what is printed, and a template argument behind `operator T_` is parsed twice
 // ("_ZcvT_IT_I..."), nested 2^n times. It allocates nothing and takes no lock, so that it can be left in the middle.
 constexpr std::size_t kMostBytes = std::size_t{64} << 10;
-constexpr int kQuick = 12;  // references to what stood before: with fewer, nothing takes long
+constexpr int kQuick = 12;  // references to earlier parts: with fewer, nothing takes long
 constexpr long kPatience_ns = 100'000'000, kLeast_ns = 1'000'000;
 constexpr int kMostInVain = 20;
 constexpr int kSignal = SIGVTALRM;

@@ -45,7 +45,7 @@ Result<int> open_regular(const std::filesystem::path& path, struct stat& status)
   return fail(Code::kNoInput, "is not a regular file", path.string());
 }
 
-/// Pieces of a file until it ends or `piece` says false.
+/// Pieces of a file until it ends or `piece` returns false.
 Result<void> read_open(int fd, const std::filesystem::path& path, std::string& buffer,
                        const std::function<bool(std::string_view)>& piece) {
   for (;;) {

@@ -41,7 +41,7 @@ uid_t owner_here(int folder) {
   return known ? status.st_uid : ::geteuid();
 }
 
-/// The innermost held folder of `path`, with what stands behind it in `rest`; under the lock.
+/// The innermost held folder of `path`, with the remainder in `rest`; under the lock.
 const Held* holder(const fs::path& path, fs::path& rest) {
   if (g_held.empty()) return nullptr;
   const fs::path full = whole(path);

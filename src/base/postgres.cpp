@@ -82,7 +82,7 @@ const Result<Libpq>& libpq() {
   return kLibpq;
 }
 
-/// What libpq says, on one line, without secrets.
+/// libpq's message, on one line, without secrets.
 std::string message_of(const char* text) {
   std::string all(trim(text != nullptr ? text : "unknown failure"));
   return printable(redact_text(replace_all(all, "\n", " ")));
@@ -173,7 +173,7 @@ Result<Postgres> Postgres::connect(const std::string& url, const Limits& limits)
   if (!libpq()) return tl::make_unexpected(libpq().error());
   const int seconds = TRY(check_address(url));
   const auto patience = seconds > 0 ? std::chrono::seconds(seconds) : limits.connect;
-  // What stands before the URL is overridden by it. A host that is silent makes room for the next one of the address.
+  // The URL overrides what precedes it. A host that is silent makes room for the next one of the address.
   const std::string silent = std::to_string(patience.count() / 2);
   const char* const keys[] = {"tcp_user_timeout", "dbname", "client_encoding", "fallback_application_name", nullptr};
   const char* const values[] = {silent.c_str(), url.c_str(), "UTF8", "rangescope", nullptr};
@@ -252,7 +252,7 @@ Result<Postgres::Rows> Postgres::query(const std::string& sql, const std::vector
                       name_,
                       {}};
     } else if (status != kCommandOk && status != kTuplesOk && status != kSingleTuple) {
-      return broken("the server gives no rows", Code::kBadData);  // it begins to copy, say, which never ends
+      return broken("the server gives no rows", Code::kBadData);  // it begins to copy, for example, which never ends
     }
     if (status != kSingleTuple && ++ends > 1) return broken("the server answers twice", Code::kBadData);
     const auto width = static_cast<std::size_t>(std::max(pq.nfields(result.get()), 0));

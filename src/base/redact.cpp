@@ -241,7 +241,7 @@ std::string redact_text(std::string_view text) {
       continue;
     }
     if (text.substr(at).starts_with("://")) {
-      // Several addresses may stand in one word: a,b.
+      // One word may hold several addresses: a,b.
       std::size_t end = word_end(at);
       if (auto next = text.find("://", at + 3); next < end) {
         while (next > at + 3 && (std::isalnum(static_cast<unsigned char>(text[next - 1])) || text[next - 1] == '+'))
@@ -358,7 +358,7 @@ Redactor::Redactor() {
 }
 
 void Redactor::learn(std::string_view name, std::string_view value) {
-  constexpr std::size_t kLeast = 8;  // a shorter one stands in words that are none
+  constexpr std::size_t kLeast = 8;  // a shorter one occurs in ordinary words
   if (value.size() < kLeast || value.starts_with('/') || !secret_variable(name)) return;
   values_.emplace_back(value);
   std::sort(values_.begin(), values_.end(), [](const std::string& a, const std::string& b) {

@@ -50,7 +50,7 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
 
 namespace {
 
-/// C1 controls: terminals obey them. Direction overrides and isolates: they turn around what stands behind the name.
+/// C1 controls: terminals obey them. Direction overrides and isolates: they turn around the text after the name.
 bool is_obeyed(char32_t point) {
   return (point >= 0x7F && point < 0xA0) || (point >= 0x202A && point <= 0x202E) ||
          (point >= 0x2066 && point <= 0x2069);

@@ -88,7 +88,7 @@ void csv_line(std::string& out, const Cells& cells) {
 [[nodiscard]] std::string dimensions_text(const std::optional<std::array<std::uint32_t, 3>>& xyz);
 /// The last component of a path: what ncu calls the process name.
 [[nodiscard]] std::string_view base_name(std::string_view path);
-/// Names that stand for several metrics: an entry of that name holds theirs, separated by commas.
+/// Names of groups of metrics: an entry of that name holds theirs, separated by commas.
 [[nodiscard]] bool is_container(std::string_view name);
 
 }  // namespace rangescope::ncu_pages

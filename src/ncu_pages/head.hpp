@@ -1,4 +1,4 @@
-// What every page says of a result before its metrics: id columns as CSV, heading and NVTX state as text; and text
+// What every page prints of a result before its metrics: id columns as CSV, heading and NVTX state as text; and text
 // tables.
 #pragma once
 

@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t kMostCells = 100'000;
 constexpr std::size_t kLongestCell = 256 * 1024;
 
-/// The quoted cell whose quote stands before `offset`, which moves behind the closing one; false where none closes it.
+/// The quoted cell whose quote is just before `offset`, which moves behind the closing one; false where none closes it.
 bool quoted_cell(std::string_view text, std::size_t& offset, Row& row) {
   std::size_t from = offset, at = offset;
   std::string* joined = nullptr;

@@ -8,7 +8,7 @@
 
 namespace rangescope::read {
 
-/// Which character is the decimal point; separators of thousands are then whatever else stands between digits.
+/// Which character is the decimal point; separators of thousands are then whatever else separates digits.
 /// kMixed: the raw page of ncu 2020 to 2024 under a German locale, where whole numbers have dots between thousands
 /// ("150.109.880.320", "1.696") and others a point and six decimals or a comma and two ("11.050667", "0,24").
 enum class Point : std::uint8_t { kUnknown, kDot, kComma, kMixed };
@@ -30,12 +30,12 @@ class PointGuess {
   [[nodiscard]] std::string_view open_cell() const { return open_cell_; }
 
  private:
-  std::uint64_t dot_line_ = 0, comma_line_ = 0, open_line_ = 0;  // first line that says so; 0 none
+  std::uint64_t dot_line_ = 0, comma_line_ = 0, open_line_ = 0;  // first line that shows it; 0 none
   std::uint64_t groups_line_ = 0;                                // dots between thousands
   std::string_view open_cell_;
 };
 
-/// A whole cell without what stands between thousands, and with a point as in C; nothing where parse_number() gives
+/// A whole cell without separators of thousands, and with a point as in C; nothing where parse_number() gives
 /// nothing. Never kMixed.
 [[nodiscard]] std::optional<std::string> plain_number(std::string_view cell, Point point);
 /// A whole cell as a number; nothing for text, "n/a", "nan", "inf" and numbers whose groups do not fit.

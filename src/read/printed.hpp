@@ -1,4 +1,4 @@
-// Tables that tools print for people: a line of dashes says where each column stands.
+// Tables that tools print for people: a line of dashes marks the columns.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ inline bool next_line(std::string_view text, std::size_t& at, std::string_view& 
 /// Begin and end of columns.
 using Spans = std::vector<std::pair<std::size_t, std::size_t>>;
 
-/// Where the groups of a line of dashes stand; empty for any other line, and for one with less than three.
+/// The places of the groups of a line of dashes; empty for any other line, and for one with less than three.
 inline Spans dashes(std::string_view line, char between = ' ') {
   Spans spans;
   for (std::size_t at = 0; at < line.size();) {

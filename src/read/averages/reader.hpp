@@ -7,7 +7,7 @@
 //   ---------  ------------  ------------  ------------  ------------  ------------
 //   Self CPU time total: 1.255ms
 //
-// Other text may stand around it. Of several tables the first one is read: people print one recording sorted twice.
+// Other text may surround it. Of several tables the first one is read: people print one recording sorted twice.
 #pragma once
 
 #include "read/reader.hpp"
@@ -16,7 +16,7 @@ namespace rangescope::read::averages {
 
 extern const Reader kReader;
 
-/// kBadData where no table with calls and times stands in it.
+/// kBadData without a table of calls and times.
 [[nodiscard]] base::Result<model::Session> read_text(std::string_view text, const std::string& name);
 
 }  // namespace rangescope::read::averages

@@ -13,7 +13,7 @@ namespace {
 namespace od = simdjson::ondemand;
 static_assert(kPadding >= simdjson::SIMDJSON_PADDING);
 
-/// A number, also where it stands in a string.
+/// A number, also within a string.
 std::string_view digits(od::value& value) {
   std::string_view token = value.raw_json_token();
   while (!token.empty() && static_cast<unsigned char>(token.back()) <= ' ') token.remove_suffix(1);

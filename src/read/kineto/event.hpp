@@ -14,7 +14,7 @@ namespace rangescope::read::kineto {
 
 /// Views are valid until the next event is parsed.
 struct Event {
-  char phase = 0;  ///< X complete, M metadata, i instant; flows (s, f) say nothing that ids do not
+  char phase = 0;  ///< X complete, M metadata, i instant; flows (s, f) add nothing to ids
   std::string_view category, name;
   std::optional<std::int64_t> start_ns;  ///< exact: digits are read as text, since a double has too few of them
   std::optional<std::int64_t> length_ns;

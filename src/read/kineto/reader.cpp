@@ -12,7 +12,7 @@ bool is_gzip(std::string_view head) {
   return head.starts_with("\x1f\x8b");
 }
 
-/// Of the root of a trace, or of its first events. Where people put members of their own before those, the file says.
+/// Of the root of a trace, or of its first events. Where members of other people precede those, the file is searched.
 bool is_trace(std::string_view head, const std::filesystem::path& path) {
   if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
   head = base::trim(head);

@@ -11,11 +11,8 @@
 #include "read/native/chunks.hpp"
 
 namespace rangescope::read::native {
-namespace {
 
 namespace format = wire::samples;
-
-}  // namespace
 
 base::Result<BlockReader> BlockReader::open(std::span<const std::byte> file, const std::string& where,
                                             const char (&magic)[sizeof(format::FileHeader::magic)],

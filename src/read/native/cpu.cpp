@@ -287,7 +287,7 @@ class CpuReader {
     return true;
   }
 
-  /// A wait of a window between two times that were not watched stands for those of the time before it too.
+  /// A wait of a window between two unwatched times also represents those of the time before it.
   void scale() {
     for (model::CpuWait& wait : cpu_.waits) {
       if (const auto known = holders_.find({wait.thread, wait.start_ns}); known != holders_.end())
@@ -342,7 +342,7 @@ class CpuReader {
     return true;
   }
 
-  /// A record stands for its part of what the kernel counted in all: so periods that were never full, turns with other
+  /// A record represents its part of what the kernel counted in all: so periods that were never full, turns with other
   /// events and records that were lost are in the sum, shared out as the records are.
   void weigh() {
     std::vector<std::uint32_t> to(counters_.size(), kNone);
@@ -351,7 +351,7 @@ class CpuReader {
       CounterSeen& seen = counters_[c];
       if (!seen.counted) continue;
       model::CpuCounter& counter = seen.counter;
-      if (totals_ == 0) counter.running = 0;  // nothing says what it came to
+      if (totals_ == 0) counter.running = 0;  // its total is unknown
       counter.weight =
           seen.total > 0 && seen.records > 0 ? seen.total / static_cast<double>(seen.records) : counter.period;
       if (counter.running > 0.99) counter.running = 1;

@@ -533,7 +533,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The driver loads the library when CUDA starts, long after the image began; an exec in the same pid begins a new
-// image. Of windows it is that of the whole run, and older than what stands here.
+// image. Of windows it is that of the whole run, and older than these processes.
 std::uint32_t process_of(const GpuStreamHead& head, model::Session& session) {
   std::uint32_t best = model::kNone;
   for (std::uint32_t i = 0; i < session.processes.size(); ++i) {

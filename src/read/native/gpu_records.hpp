@@ -11,7 +11,7 @@
 
 namespace rangescope::read::native {
 
-/// One record inside its block; only as many bytes as it says of itself are looked at.
+/// One record inside its block; only the bytes of its stated size are looked at.
 class GpuRecord {
  public:
   explicit GpuRecord(std::span<const std::byte> bytes) : bytes_(bytes) {

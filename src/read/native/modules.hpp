@@ -1,5 +1,5 @@
 // Calls of torch.nn.Modules as ranges: a module's occurrence is from the first to the last launch that one call of it
-// made, on one thread. They stand in the session like push/pop ranges (model::Range::module), so that everything behind
+// made, on one thread. They are in the session like push/pop ranges (model::Range::module), so that everything behind
 // them needs no second form.
 //
 // Modules are inside of the innermost range of the program and never around one: where a range begins or ends between
@@ -26,7 +26,7 @@ class ModuleCalls {
   void launched(std::uint32_t launch, std::uint32_t module, std::uint32_t same) {
     launches_.push_back({launch, module, same});
   }
-  /// session.launches[from + i] stands at places[i] now, or nowhere.
+  /// session.launches[from + i] is at places[i] now, or nowhere.
   void moved(std::size_t from, const std::vector<std::uint32_t>& places) {
     for (Launched& one : launches_) one.launch = places[one.launch - from];
     std::erase_if(launches_, [](const Launched& one) { return one.launch == model::kNone; });

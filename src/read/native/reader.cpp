@@ -171,7 +171,7 @@ RangeKey key_of(const model::Session& session, const model::Range& range) {
   return {session.processes[thread.process].pid, thread.tid, range.start_ns};
 }
 
-/// Of windows that follow each other without a gap: a range that goes on stands in each of them, cut at its end, and
+/// Of windows that follow each other without a gap: a range that goes on is in each of them, cut at its end, and
 /// whole in the last. How many of the others were taken away.
 std::uint64_t join_ranges(std::span<model::Session> windows) {
   std::set<RangeKey> whole;

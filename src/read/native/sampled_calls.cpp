@@ -18,7 +18,7 @@ namespace {
 
 using model::kNone;
 
-/// What a frame of Python says.
+/// What a frame of Python means.
 struct Meaning {
   bool calls_module = false;
   model::StringId forward_of = 0;  ///< the class
@@ -103,7 +103,7 @@ std::uint32_t thread_of(model::CpuThread& thread, std::int64_t at_ns, model::Ses
   return thread.thread;
 }
 
-/// Each stands for the time halfway to the next, at most `half_ns`, and for none beyond what `borders` has on a side.
+/// Each covers the time halfway to the next, at most `half_ns`, and for none beyond what `borders` has on a side.
 void widen(std::vector<ModuleCalls::Step>& steps, std::int64_t half_ns, std::vector<std::int64_t>& borders) {
   std::sort(borders.begin(), borders.end());
   std::int64_t before = steps.front().start_ns - 2 * half_ns;

@@ -17,7 +17,7 @@
 
 namespace rangescope::read::native {
 
-/// Which become ranges, by the lines of the stream's description (wire/cpu.hpp); none where it says nothing.
+/// Which become ranges, by the lines of the stream's description (wire/cpu.hpp); none where it names none.
 struct PythonRegions {
   bool wanted = false;
   std::size_t levels = 64;

@@ -174,7 +174,7 @@ class Reader {
     }
   }
 
-  /// A sample is read after it ended, and within a second: clocks that say otherwise are not the GPU's.
+  /// A sample is read after it ended, and within a second: a clock that differs is not the GPU's.
   void end(const std::string& text) {
     ended_ = true;
     const auto at = text.find("lead_ns ");

@@ -5,7 +5,7 @@
 // stays, a mark, a payload, a call of CUDA or a CPU sample; those of MPI and NCCL; start/end ranges; and of each *cell*
 // (range path of one thread) `listed` that are spread evenly over the run, the first and the last ones, and the
 // longest. The others leave the session when they are popped, and are counted: sums exactly, lengths in a sketch. A
-// range that is popped and stands last in Session::ranges holds nothing that stays: this is all that is looked at.
+// range that is popped and is last in Session::ranges holds nothing that stays: this is all that is looked at.
 //
 // Two walks over the file: the first (with `plan` null) counts each cell's ranges and finds its longest, the second
 // decides. O(1) a range; memory: some 200 bytes a cell, and what is listed. Pushes of one name that a thread never pops

@@ -75,7 +75,7 @@ class Printed {
     return true;
   }
 
-  /// "  gemm(int) (16, 8, 1)x(256, 1, 1), Context 1, Stream 13, Device 0, CC 9.0"; before 2023 there stands the time
+  /// "  gemm(int) (16, 8, 1)x(256, 1, 1), Context 1, Stream 13, Device 0, CC 9.0"; before 2023 it has the time
   /// instead of the shape, and no device. Ranges have no stream: "  range, Context 1, Device 0, CC 9.0". Summaries have
   /// no context: "  gemm(int) (16, 8, 1)x(256, 1, 1), Device 0, CC 9.0, Invocations 4"; before 2024, above each
   /// section, "  gemm, Block Size 256, Grid Size 128, Device 0, 4 invocations ". Where an editor or a terminal broke
@@ -163,7 +163,7 @@ class Printed {
     return true;
   }
 
-  /// "<default domain>" and below it "<0,prefill>"; attributes of ranges stand between.
+  /// "<default domain>" and below it "<0,prefill>"; attributes of ranges lie between.
   void open_range(std::string_view text) {
     const std::size_t comma = text.find(',');
     const bool numbered = text.starts_with('<') && text.ends_with('>') && comma != std::string_view::npos &&

@@ -16,7 +16,7 @@
 //
 //     gemm(const float *, int) (16, 8, 1)x(256, 1, 1), Device 0, CC 9.0, Invocations 4
 //
-// ncu 2020 to 2026, from any line on: what stood above the first line is unknown. Text of rules is left out.
+// ncu 2020 to 2026, from any line on: what preceded the first line is unknown. Text of rules is left out.
 #pragma once
 
 #include <string>

@@ -266,7 +266,7 @@ class CsvSession {
     return at->second;
   }
 
-  /// What a printed value is to be multiplied with. The printed unit says the scale; the name, where it is one, the
+  /// What a printed value is to be multiplied with. The printed unit gives the scale; the name, where it is one, the
   /// unit itself (2025 prints none for rates). Nothing where the two cannot be of one metric.
   std::optional<double> factor_of(model::MetricDef& def, std::string_view unit) {
     const auto scaled = model::parse_ncu_unit(unit);
@@ -297,7 +297,7 @@ class CsvSession {
   }
 
   void add_value(model::Measurement& measurement, std::uint32_t index, std::string_view text, std::string_view unit) {
-    text = base::trim(text.substr(0, std::min(text.find('('), text.size())));  // instances stand in brackets behind
+    text = base::trim(text.substr(0, std::min(text.find('('), text.size())));  // instances follow in brackets
     const auto number = parse_number(text, point_);
     if (!number || !std::isfinite(*number)) {
       note_bad(session_.metrics[index].name, text, unit);
@@ -360,7 +360,7 @@ class CsvSession {
     const bool one_thread =
         std::ranges::all_of(stack, [&](const CellRange& range) { return range.thread == stack.front().thread; });
     if (!one_thread) {
-      ++several_threads_;  // process scope: the cell does not say which of them launched
+      ++several_threads_;  // process scope: the cell does not tell which of them launched
     } else if (!stack.empty()) {
       measurement.thread = index_.threads.of({measurement.process, static_cast<std::uint32_t>(stack.front().thread)});
       // the innermost of the default domain last: it is what a range result is taken for
@@ -522,7 +522,7 @@ bool has_header(std::string_view where) {
 static bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) {
   std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   if (has_header(text) || !printed_as_csv(text).empty()) return true;
-  // a program's output may stand in front; a file with NUL bytes is no text
+  // a program's output may precede it; a file with NUL bytes is no text
   if (text.find('\0') != std::string_view::npos || text.size() < 4096) return false;
   const auto more = base::read_head(path, kSniffed);
   return more && (has_header(*more) || !printed_as_csv(*more).empty());

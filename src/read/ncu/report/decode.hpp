@@ -44,7 +44,7 @@ struct SectionMetric {
   };
   std::string_view name, label;
   Filter filter;
-  std::vector<Option> options;  ///< other metrics that stand in where their filter passes
+  std::vector<Option> options;  ///< other metrics that replace it where their filter passes
 };
 
 struct Section {

@@ -92,7 +92,7 @@ struct SystemInfo {
 
 /// What is known of the session as a whole; the program's environment is not.
 struct SessionInfo {
-  std::uint64_t creation_time = 0;  ///< seconds since 1970; 0 where the file does not say
+  std::uint64_t creation_time = 0;  ///< seconds since 1970; 0 where unknown
   std::optional<SystemInfo> host, target;
   std::vector<DeviceInfo> devices;
   std::vector<VersionInfo> versions;
@@ -135,7 +135,7 @@ class File {
   std::uint64_t unknown_fields = 0;  ///< fields of block headers that this reader does not know
   std::vector<model::Loss> losses;
 
-  /// "2025.3.1" of the collecting ncu, "" where the file does not say.
+  /// "2025.3.1" of the collecting ncu, "" where unknown.
   [[nodiscard]] std::string_view tool_version() const;
   [[nodiscard]] std::size_t string_count() const { return strings_.size(); }
 

@@ -114,7 +114,7 @@ class NvtxDecoder {
     return range;
   }
 
-  /// The ranges of one domain: {1 domain id, 3 ranges}. The id may stand behind them.
+  /// The ranges of one domain: {1 domain id, 3 ranges}. The id may follow them.
   template <class Take>
   void per_domain(std::string_view message, Take&& take) {
     std::uint32_t domain = 0;

@@ -39,7 +39,7 @@ bool is_stream(std::string_view head) {
   return head.substr(0, 64).find(kStream) != std::string_view::npos;
 }
 
-/// The version that wrote the file, where its first bytes say so.
+/// The version that wrote the file, if its first bytes name one.
 std::optional<Version> written_by(std::string_view head) {
   head = head.substr(0, 160);
   const auto at = head.find(is_stream(head) ? kStream : kReport);
@@ -244,7 +244,7 @@ base::Result<void> export_report(const fs::path& report, const fs::path& sqlite,
     std::error_code error;
     if (ended.ok() && fs::exists(out, error)) return {};
     const std::string output = ended.out + ended.err;
-    // Old ones say so, or end with an exception of a library that parses what it does not know.
+    // Old ones report it, or end with an exception of a library that parses what it does not know.
     auto newer = version_in(output);
     if (!newer || *newer <= chosen->version) newer = version_inside(report);
     const bool known = newer && *newer > chosen->version;

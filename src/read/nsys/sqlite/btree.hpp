@@ -65,7 +65,7 @@ struct Wanted {
 
 class Btree {
  public:
-  /// Checks the header. `unusual()` says why the file cannot be read this way; empty when it can.
+  /// Checks the header. `unusual()` is the reason why the file cannot be read this way; empty when it can.
   explicit Btree(std::span<const std::byte> file);
   [[nodiscard]] const std::string& unusual() const { return unusual_; }
 

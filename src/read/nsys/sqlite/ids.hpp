@@ -38,7 +38,7 @@ class StringIds {
   return static_cast<std::uint32_t>(global_id & 0xffffff);
 }
 
-/// The process of a row that does not say: resolved when the export has only one, else kept apart.
+/// The process of a row that names none: resolved when the export has only one, else kept apart.
 inline constexpr std::uint64_t kUnknownProcess = ~std::uint64_t{0};
 
 /// A node of a CUDA graph of a process.

@@ -201,7 +201,7 @@ struct CpuSamples {
 };
 
 constexpr std::int64_t kUsual = 1'000'000;     // ns between samples, where no thread has two
-constexpr std::int64_t kAsleep = 100'000'000;  // a gap as long says nothing of the interval
+constexpr std::int64_t kAsleep = 100'000'000;  // the interval is never as long
 
 std::int64_t interval_of(const std::vector<CpuSamples::Sample>& by_thread) {
   std::vector<std::int64_t> gaps;
@@ -286,7 +286,7 @@ void add_cpu_samples(CpuSamples read, model::Session& session) {
       stack = place->second;
     }
     cpu.samples.push_back({sample.start_ns, static_cast<std::uint32_t>(cpu.threads.size() - 1), stack});
-    if (session.ranges.empty() && session.launches.empty()) {  // nothing else says when the program ran
+    if (session.ranges.empty() && session.launches.empty()) {  // nothing else tells when the program ran
       session.begin_ns = cpu.samples.size() == 1 ? sample.start_ns : std::min(session.begin_ns, sample.start_ns);
       session.end_ns = std::max(session.end_ns, sample.start_ns + cpu.interval_ns);
     }

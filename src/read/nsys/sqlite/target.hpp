@@ -1,4 +1,4 @@
-// What an export says about the machine and itself: product, clock, processes, threads, GPUs.
+// What an export tells about the machine and itself: product, clock, processes, threads, GPUs.
 //
 // TARGET_INFO_SYSTEM_ENV and the environment in META_DATA_CAPTURE are never read: they hold secrets.
 #pragma once
@@ -30,7 +30,7 @@ struct Target {
   std::map<std::uint64_t, std::string> threads;    ///< globalTid -> name
   std::vector<Gpu> gpus;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> gpu_of;  ///< (pid, CUDA ordinal) -> Gpu::id
-  std::vector<model::Loss> diagnostics;                                    ///< what nsys itself says it lost
+  std::vector<model::Loss> diagnostics;                                    ///< what nsys itself reports as lost
   std::vector<Scanned> scans;
 
   /// The card behind a CUDA ordinal of a process, or nullptr.
