@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <protozero/exception.hpp>
-#include <protozero/pbf_reader.hpp>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -12,45 +10,26 @@
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "read/kineto/build.hpp"
+#include "read/protobuf.hpp"
 
 namespace rangescope::read::xla {
 namespace {
 
-using protozero::pbf_reader;
+using proto::each;
+using proto::number;
+using proto::read;
+using proto::text;
 using Names = std::unordered_map<std::int64_t, std::string_view>;
 
 constexpr std::int64_t kMostNs = std::int64_t{1} << 62;
 
-/// Field number and wire type as one number, for switches: what has another type is skipped.
-constexpr std::uint32_t varint(std::uint32_t field) {
-  return protozero::tag_and_type(field, protozero::pbf_wire_type::varint);
-}
-constexpr std::uint32_t bytes(std::uint32_t field) {
-  return protozero::tag_and_type(field, protozero::pbf_wire_type::length_delimited);
-}
-
-std::string_view text(pbf_reader& reader) {
-  const protozero::data_view view = reader.get_view();
-  return {view.data(), view.size()};
-}
-
 /// An entry of a map from ids to metadata, of which only names matter.
-void add_name(pbf_reader entry, Names& names) {
+void add_name(std::string_view entry, Names& names) {
   std::int64_t id = 0;
   std::string_view name;
-  while (entry.next()) {
-    if (entry.tag_and_type() == varint(1)) {
-      id = entry.get_int64();
-    } else if (entry.tag_and_type() == bytes(2)) {
-      for (pbf_reader metadata = entry.get_message(); metadata.next();)
-        if (metadata.tag_and_type() == bytes(2))
-          name = text(metadata);
-        else
-          metadata.skip();
-    } else {
-      entry.skip();
-    }
-  }
+  std::uint64_t unused = 0;
+  read(entry, unused, number(1, id),
+       each(2, [&](std::string_view metadata) { read(metadata, unused, text(2, name)); }));
   names[id] = name;
 }
 
@@ -76,25 +55,19 @@ std::optional<std::uint64_t> number(std::string_view details, std::string_view k
 struct Line {
   std::int64_t id = 0, begin_ns = 0;
   std::string_view name;
-  std::vector<pbf_reader> events;
+  std::vector<std::string_view> events;
 };
 
 class SpaceReader {
  public:
-  void plane(pbf_reader reader) {
+  void plane(std::string_view message) {
     name_ = {};
     events_.clear();
     stats_.clear();
     std::vector<Line> lines;
-    while (reader.next()) {
-      switch (reader.tag_and_type()) {
-        case bytes(2): name_ = text(reader); break;
-        case bytes(3): lines.push_back(line(reader.get_message())); break;
-        case bytes(4): add_name(reader.get_message(), events_); break;
-        case bytes(5): add_name(reader.get_message(), stats_); break;
-        default: reader.skip();
-      }
-    }
+    read(message, unused_, text(2, name_), each(3, [&](std::string_view m) { lines.push_back(line(m)); }),
+         each(4, [&](std::string_view m) { add_name(m, events_); }),
+         each(5, [&](std::string_view m) { add_name(m, stats_); }));
     const bool device = name_.starts_with("/device:");
     if (!device && !name_.starts_with("/host:")) return;
     const std::size_t colon = name_.rfind(':');
@@ -103,7 +76,7 @@ class SpaceReader {
     for (const Line& each : lines) {
       if (device && !(tpu ? each.name == "XLA Ops" : each.name.starts_with("Stream"))) continue;
       if (!device) name_thread(each);
-      for (const pbf_reader& one : each.events) event(each, one, device);
+      for (const std::string_view one : each.events) event(each, one, device);
     }
   }
 
@@ -111,19 +84,11 @@ class SpaceReader {
   model::Session finish() { return builder_.finish(); }
 
  private:
-  static Line line(pbf_reader reader) {
+  Line line(std::string_view message) {
     Line out;
     std::string_view shown;
-    while (reader.next()) {
-      switch (reader.tag_and_type()) {
-        case varint(1): out.id = reader.get_int64(); break;
-        case bytes(2): out.name = text(reader); break;
-        case varint(3): out.begin_ns = reader.get_int64(); break;
-        case bytes(4): out.events.push_back(reader.get_message()); break;
-        case bytes(11): shown = text(reader); break;
-        default: reader.skip();
-      }
-    }
+    read(message, unused_, number(1, out.id), text(2, out.name), number(3, out.begin_ns),
+         each(4, [&](std::string_view m) { out.events.push_back(m); }), text(11, shown));
     if (out.name.empty()) out.name = shown;
     return out;
   }
@@ -138,23 +103,14 @@ class SpaceReader {
     builder_.add(event);
   }
 
-  void event(const Line& of, pbf_reader reader, bool device) {
+  void event(const Line& of, std::string_view message, bool device) {
     kineto::Event out;
+    std::optional<std::int64_t> id;
     std::int64_t offset_ps = 0, duration_ps = 0;
     std::string_view kernel, copy, set;
-    while (reader.next()) {
-      switch (reader.tag_and_type()) {
-        case varint(1): {
-          const auto found = events_.find(reader.get_int64());
-          if (found != events_.end()) out.name = found->second;
-          break;
-        }
-        case varint(2): offset_ps = reader.get_int64(); break;
-        case varint(3): duration_ps = reader.get_int64(); break;
-        case bytes(4): stat(reader.get_message(), out, kernel, copy, set); break;
-        default: reader.skip();
-      }
-    }
+    read(message, unused_, number(1, id), number(2, offset_ps), number(3, duration_ps),
+         each(4, [&](std::string_view m) { stat(m, out, kernel, copy, set); }));
+    out.name = name_in(events_, id);
     if (of.begin_ns < 0 || of.begin_ns >= kMostNs || offset_ps < 0 || duration_ps < 0) return builder_.bad();
     out.phase = 'X';
     out.start_ns = of.begin_ns + offset_ps / 1000;
@@ -185,28 +141,19 @@ class SpaceReader {
     builder_.add(out);
   }
 
-  void stat(pbf_reader reader, kineto::Event& out, std::string_view& kernel, std::string_view& copy,
-            std::string_view& set) const {
-    std::string_view name, value;
+  static std::string_view name_in(const Names& names, std::optional<std::int64_t> id) {
+    const auto found = id ? names.find(*id) : names.end();
+    return found == names.end() ? std::string_view() : found->second;
+  }
+
+  void stat(std::string_view message, kineto::Event& out, std::string_view& kernel, std::string_view& copy,
+            std::string_view& set) {
+    std::optional<std::int64_t> id, reference;
+    std::string_view value;
     std::int64_t whole = -1;
-    while (reader.next()) {
-      switch (reader.tag_and_type()) {
-        case varint(1): {
-          const auto found = stats_.find(reader.get_int64());
-          if (found != stats_.end()) name = found->second;
-          break;
-        }
-        case varint(3):
-        case varint(4): whole = reader.get_int64(); break;
-        case bytes(5): value = text(reader); break;
-        case varint(7): {
-          const auto found = stats_.find(reader.get_int64());
-          if (found != stats_.end()) value = found->second;
-          break;
-        }
-        default: reader.skip();
-      }
-    }
+    read(message, unused_, number(1, id), number(3, whole), number(4, whole), text(5, value), number(7, reference));
+    if (reference) value = name_in(stats_, reference);
+    const std::string_view name = name_in(stats_, id);
     if (name == "correlation_id" && whole > 0 && whole < UINT32_MAX)
       out.correlation = static_cast<std::uint32_t>(whole);
     if (name == "kernel_details") kernel = value;
@@ -218,22 +165,18 @@ class SpaceReader {
   std::string_view name_;
   Names events_, stats_;
   std::uint32_t device_ = 0;
+  std::uint64_t unused_ = 0;  // fields
 };
 
 }  // namespace
 
 base::Result<model::Session> read_bytes(std::string_view data, const std::string& name) {
   SpaceReader reader;
-  std::string broken, host;
+  std::string broken;
+  std::string_view host;
   try {
-    for (pbf_reader space(data.data(), data.size()); space.next();) {
-      if (space.tag_and_type() == bytes(1))
-        reader.plane(space.get_message());
-      else if (space.tag_and_type() == bytes(4))
-        host = text(space);
-      else
-        space.skip();
-    }
+    std::uint64_t unused = 0;
+    proto::read(data, unused, proto::each(1, [&](std::string_view m) { reader.plane(m); }), proto::text(4, host));
   } catch (const protozero::exception& error) {
     broken = error.what();
   }
