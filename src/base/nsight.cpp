@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
@@ -22,24 +23,7 @@ std::vector<fs::path> versioned(const fs::path& parent, std::string_view prefix)
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(parent, ignored))
     if (entry.path().filename().string().starts_with(prefix)) out.push_back(entry.path());
-  const auto numbers = [](const fs::path& path) {
-    std::vector<long> parts;
-    const std::string name = path.filename().string();
-    for (std::size_t at = 0; at < name.size();) {
-      if (!is_digit(name[at])) {
-        ++at;
-        continue;
-      }
-      long number = 0;
-      while (at < name.size() && is_digit(name[at]) && number < 100000000) number = number * 10 + (name[at++] - '0');
-      parts.push_back(number);
-    }
-    return parts;
-  };
-  std::stable_sort(out.begin(), out.end(), [&](const fs::path& a, const fs::path& b) {
-    const auto na = numbers(a), nb = numbers(b);
-    return na != nb ? na > nb : a < b;
-  });
+  std::ranges::sort(out, [](const fs::path& a, const fs::path& b) { return ::strverscmp(a.c_str(), b.c_str()) > 0; });
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "doctor/program/facts.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <set>
 #include <unordered_map>
@@ -227,6 +228,7 @@ class Gatherer {
         }
       }
     }
+    std::vector<std::pair<SeenRange, std::uint32_t>> all;  // and its node
     for (const std::uint32_t node : tree_.depth_first) {
       if (tree_.nodes[node].module) continue;
       SeenRange seen;
@@ -241,22 +243,13 @@ class Gatherer {
       }
       seen.kernels = kernels[node];
       seen.graph_launches = graphs[node];
+      all.emplace_back(std::move(seen), node);
+    }
+    std::ranges::stable_sort(all, std::greater(), [](const auto& each) { return each.first.occurrences; });
+    for (auto& [seen, node] : all) {
       facts_.ranges.push_back(std::move(seen));
       order_.push_back(node);
     }
-    std::vector<std::size_t> by_count(order_.size());
-    for (std::size_t i = 0; i < by_count.size(); ++i) by_count[i] = i;
-    std::stable_sort(by_count.begin(), by_count.end(), [&](std::size_t a, std::size_t b) {
-      return facts_.ranges[a].occurrences > facts_.ranges[b].occurrences;
-    });
-    std::vector<SeenRange> ranges;
-    std::vector<std::uint32_t> nodes;
-    for (const std::size_t i : by_count) {
-      ranges.push_back(std::move(facts_.ranges[i]));
-      nodes.push_back(order_[i]);
-    }
-    facts_.ranges = std::move(ranges);
-    order_ = std::move(nodes);
   }
 
   RangeFacts meant(const model::RangeTerm& term, const std::vector<model::RangeTerm>& excluded) {

@@ -62,11 +62,11 @@ std::optional<std::uint32_t> small(const Json& of, const char* key) {
   return value ? std::optional(static_cast<std::uint32_t>(*value)) : std::nullopt;
 }
 
+/// An event of the trace, and the texts that it points to.
 struct Held {
-  std::string name, arguments;
-  std::string category;
-  std::int64_t lane = 0, thread = 0, ts = 0, ts_end = 0, start = 0, end = 0;
-  std::optional<std::uint32_t> pid, device, stream, correlation;
+  std::string name, arguments, category;
+  std::int64_t lane = 0, thread = 0, ts = 0, ts_end = 0;
+  kineto::Event event;
 };
 
 class TraceReader {
@@ -93,21 +93,12 @@ class TraceReader {
     link();
     std::optional<std::uint32_t> only;
     for (const Held& held : held_)
-      if (!only) only = held.pid;
-    for (const Held& held : held_) {
-      kineto::Event event;
-      event.phase = 'X';
+      if (!only) only = held.event.pid;
+    for (Held& held : held_) {
+      kineto::Event& event = held.event;
       event.category = held.category;
-      event.name = held.name;
-      event.start_ns = held.start;
-      event.length_ns = held.end - held.start;
-      event.fraction = true;
-      event.pid = held.pid.value_or(only.value_or(0));
-      event.tid = static_cast<std::uint32_t>(held.thread);
-      event.device = held.device;
-      event.stream = held.stream;
-      event.correlation = held.correlation;
-      if (held.category == "kernel") event.name = kernel_name(held.name);
+      event.name = held.category == "kernel" ? kernel_name(held.name) : held.name;
+      if (!event.pid) event.pid = only.value_or(0);
       if (held.category == "gpu_memcpy") {
         if (is_fill(held.name)) event.category = "gpu_memset";
         if (const auto bytes = copied_bytes(held.arguments); bytes > 0) event.bytes = bytes;
@@ -140,12 +131,16 @@ class TraceReader {
     held.thread = *thread;
     held.ts = number(event, "ts").value_or(0);
     held.ts_end = held.ts + number(event, "dur").value_or(0);
-    held.start = *start;
-    held.end = *end;
-    held.device = small(args, "dev-id");
-    held.stream = small(args, args.contains("queue-id") ? "queue-id" : "stream-id");
-    held.pid = small(args, "proc-id");
-    if (!held.pid && number(args, "pid") != lane) held.pid = small(args, "pid");
+    kineto::Event& out = held.event;
+    out.phase = 'X';
+    out.start_ns = start;
+    out.length_ns = *end - *start;
+    out.fraction = true;
+    out.tid = static_cast<std::uint32_t>(*thread);
+    out.device = small(args, "dev-id");
+    out.stream = small(args, args.contains("queue-id") ? "queue-id" : "stream-id");
+    out.pid = small(args, "proc-id");
+    if (!out.pid && number(args, "pid") != lane) out.pid = small(args, "pid");
     held_.push_back(std::move(held));
   }
 
@@ -161,14 +156,14 @@ class TraceReader {
       if (at == begins.begin()) continue;
       Held& call = *std::prev(at)->second;
       if (call.lane != arrow.lane || call.thread != arrow.thread || call.ts_end < arrow.ts) continue;
-      if (!call.correlation) call.correlation = ++next;
+      if (!call.event.correlation) call.event.correlation = ++next;
       calls[arrow.id] = &call;
     }
     for (const Arrow& arrow : arrows_) {
       const auto call = calls.find(arrow.id);
       const auto work = begins.find({arrow.lane, arrow.thread, arrow.ts});
       if (arrow.from_call || call == calls.end() || work == begins.end()) continue;
-      work->second->correlation = call->second->correlation;
+      work->second->event.correlation = call->second->event.correlation;
       work->second->arguments = call->second->arguments;
     }
   }
