@@ -17,16 +17,8 @@ namespace {
 
 constexpr std::size_t kTextWidth = 110;
 
-/// Workload kinds as section files number them.
-std::uint32_t kind_bit(ResultKind kind) {
-  switch (kind) {
-    case ResultKind::kKernel: return 1u << 1;
-    case ResultKind::kRange: return 1u << 2;
-    case ResultKind::kGraph: return 1u << 3;
-    case ResultKind::kCommandList: return 1u << 4;
-  }
-  return 0;
-}
+/// Workload kinds as section files number them, by ResultKind.
+constexpr unsigned kKinds[] = {1, 2, 4, 3};
 
 /// `kinds` are those of the section, for a metric that names none itself.
 bool passes(const Filter& filter, ResultKind kind, std::uint64_t capability, std::uint32_t kinds) {
@@ -39,7 +31,7 @@ bool passes(const Filter& filter, ResultKind kind, std::uint64_t capability, std
     return false;
   }
   if (filter.kinds != 0) kinds = filter.kinds;
-  return kinds == 0 || (kinds & kind_bit(kind)) != 0;
+  return kinds == 0 || (kinds >> kKinds[static_cast<std::size_t>(kind)] & 1) != 0;
 }
 
 /// The metric that a section shows on this device: itself or the option whose filter passes; "" for none.
@@ -88,15 +80,10 @@ std::string plain_message(std::string_view text) {
   return out;
 }
 
-/// "OPT", "WRN", "INF", "ERR"; "" for messages that are not shown.
+/// By Severity; "" for messages that are not shown.
 std::string_view message_kind(std::uint32_t type) {
-  switch (static_cast<Severity>(type)) {
-    case Severity::kOk: return "INF";
-    case Severity::kWarning: return "WRN";
-    case Severity::kError: return "ERR";
-    case Severity::kOptimization: return "OPT";
-    default: return "";
-  }
+  constexpr std::string_view kShown[] = {"", "INF", "WRN", "ERR", "OPT"};
+  return type < std::size(kShown) ? kShown[type] : "";
 }
 
 }  // namespace

@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-#include <cstdio>
+#include <iterator>
 
 #include "read/ncu/report/decode.hpp"
 
@@ -15,18 +14,6 @@ namespace {
 
 constexpr std::array<std::string_view, 8> kPayloads{"none",   "Uint64", "Int64", "Double",
                                                     "Uint32", "Int32",  "Float", "Json"};
-
-template <class T>
-std::string_view digits_of(std::array<char, 400>& buffer, T value) {
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
-  return {buffer.data(), static_cast<std::size_t>(end - buffer.data())};
-}
-
-std::string_view fixed(std::array<char, 400>& buffer, double value, int decimals) {
-  const auto end =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed, decimals).ptr;
-  return {buffer.data(), static_cast<std::size_t>(end - buffer.data())};
-}
 
 bool not_finite(std::string& out, double value) {
   if (std::isfinite(value)) return false;
@@ -101,8 +88,7 @@ void Formatter::group(std::string& out, std::string_view digits) const {
 
 void Formatter::plain(std::string& out, double value, bool decimals) const {
   if (not_finite(out, value)) return;
-  std::array<char, 400> buffer;
-  group(out, fixed(buffer, value, decimals || decimals_ || value != std::trunc(value) ? 2 : 0));
+  group(out, fmt::format("{:.{}f}", value, decimals || decimals_ || value != std::trunc(value) ? 2 : 0));
 }
 
 void Formatter::plain(std::string& out, const Value& value) const {
@@ -111,17 +97,14 @@ void Formatter::plain(std::string& out, const Value& value) const {
   } else if (value.type == ValueType::kString) {
     out += value.text;
   } else if (value.is_integer() && !decimals_) {
-    std::array<char, 400> buffer;
-    group(out, digits_of(buffer, value.integer));
+    group(out, std::to_string(value.integer));
   } else {
     plain(out, value.as_double(), false);
   }
 }
 
 void Formatter::six(std::string& out, double value) {
-  if (not_finite(out, value)) return;
-  std::array<char, 400> buffer;
-  out += fixed(buffer, value, 6);
+  if (!not_finite(out, value)) fmt::format_to(std::back_inserter(out), "{:.6f}", value);
 }
 
 Formatter::Shown Formatter::details(const Value& value, std::string_view unit) const {
@@ -175,14 +158,13 @@ std::string_view text_kind(const NvtxAttributes& attributes) {
 }
 
 std::string payload_text(const NvtxAttributes& attributes) {
-  std::array<char, 400> buffer;
   switch (attributes.payload_type) {
     case 1:
-    case 4: return std::string(digits_of(buffer, attributes.payload_integer));
-    case 2: return std::string(digits_of(buffer, static_cast<std::int64_t>(attributes.payload_integer)));
-    case 5: return std::string(digits_of(buffer, static_cast<std::int32_t>(attributes.payload_integer)));
+    case 4: return std::to_string(attributes.payload_integer);
+    case 2: return std::to_string(static_cast<std::int64_t>(attributes.payload_integer));
+    case 5: return std::to_string(static_cast<std::int32_t>(attributes.payload_integer));
     case 3:
-    case 6: return std::string(fixed(buffer, attributes.payload_number, 6));
+    case 6: return fmt::format("{:.6f}", attributes.payload_number);
     case 7:
     case 8: return std::string(attributes.payload_text);
     default: return "none";

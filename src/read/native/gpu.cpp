@@ -59,18 +59,11 @@ model::LaunchKind launch_kind(std::string_view api) {
   return model::LaunchKind::kOther;
 }
 
-model::LossKind loss_kind(std::uint32_t kind) {
-  switch (static_cast<gpu::LossKind>(kind)) {
-    case gpu::LossKind::kUnavailable: return "gpu_unavailable";
-    case gpu::LossKind::kPartial: return "gpu_partial";
-    case gpu::LossKind::kDropped: return "dropped_gpu_records";
-    case gpu::LossKind::kUnfinished: return "unfinished_gpu_work";
-    case gpu::LossKind::kSizeLimit: return "gpu_capture_size";
-    case gpu::LossKind::kWriteFailed: return "gpu_write_failed";
-    case gpu::LossKind::kFatal: return "cupti_failed";
-  }
-  return "gpu_loss";
-}
+/// By gpu::LossKind, whose numbers begin at 1.
+constexpr model::LossKind kLosses[] = {
+    "gpu_loss",         "gpu_unavailable",  "gpu_partial", "dropped_gpu_records", "unfinished_gpu_work",
+    "gpu_capture_size", "gpu_write_failed", "cupti_failed"};
+static_assert(std::size(kLosses) == static_cast<std::size_t>(gpu::LossKind::kFatal) + 1);
 
 struct KernelKind {
   std::uint32_t name = model::kNone, shape = 0, stream = 0;
@@ -299,7 +292,8 @@ class GpuReader {
   void take_loss(const GpuRecord& record) {
     const auto loss = record.as<gpu::Loss>();
     const bool nothing = loss.head.id == static_cast<std::uint32_t>(gpu::LossKind::kUnavailable);
-    lose(loss_kind(loss.head.id), loss.count, std::string(record.text(sizeof loss, loss.bytes)));
+    lose(kLosses[loss.head.id < std::size(kLosses) ? loss.head.id : 0], loss.count,
+         std::string(record.text(sizeof loss, loss.bytes)));
     unavailable_ = unavailable_ || nothing;
   }
   void take_info(const GpuRecord& record) {
