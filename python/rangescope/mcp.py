@@ -175,7 +175,7 @@ class Server:
             raise Refused("this server runs nothing: start it with rangescope mcp --allow-run")
         argv = arguments.get("argv")
         if not isinstance(argv, list) or not argv or not all(isinstance(each, str) and "\0" not in each for each in argv):
-            raise Refused("argv must be a list of texts")
+            raise Refused("argv must be a list of strings")
         options = ["--timeout", f"{limit(arguments, 'seconds', 300, 3600)}s"]
         if "metrics" in arguments:
             options += ["--metrics", word(arguments, "metrics")]

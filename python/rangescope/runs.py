@@ -251,7 +251,7 @@ class Run:
 
     def __init__(self, report: Any, source: str) -> None:
         if not isinstance(report, dict) or report.get("schema") != SCHEMA:
-            raise ReportError(f"{source}: this is no report of rangescope ({SCHEMA})")
+            raise ReportError(f"{source}: this is not a report of rangescope ({SCHEMA})")
         self.report: dict[str, Any] = report
         self.source = source
         self.output = ""  #: of `profile`, what was kept of the program's output (stdout=PIPE)
@@ -378,7 +378,7 @@ def profile(argv: Sequence[Union[str, "os.PathLike[str]"]], *options: str, metri
     `options`: those of the command ("--cpu", "--include", "decode"). `process`: what subprocess.Popen takes (stdout=, env=, cwd=).
     CommandError where nothing was captured. When it is interrupted (KeyboardInterrupt), the program is, too, and has ended."""
     if "--" in options:
-        raise ValueError("'--' is no option of rangescope profile: the program stands in argv")
+        raise ValueError("'--' is not an option of rangescope profile: the program is in argv")
     folder = os.path.abspath(os.path.join(runs or "rangescope-runs", f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{next(_numbers)}"))
     more = [*(["--metrics", metrics] if metrics else []), *(["--repeat", str(repeat)] if repeat else [])]
     words = ["profile", "-q", *more, *options, f"run.dir={folder}", "--", *(os.fspath(word) for word in argv)]

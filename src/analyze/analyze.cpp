@@ -75,8 +75,8 @@ void describe_run(const Session& session, Report& report) {
   }
   if (const std::uint64_t all = model::count_ranges(session); all > session.ranges.size())
     report.notes.push_back(fmt::format(
-        "timelines show {} of {} ranges ({:.2g} %): of each the first, the last, the longest and some between. All "
-        "numbers are of all of them; medians and 95th percentiles to {:.1f} %",
+        "timelines show {} of {} ranges ({:.2g} %): the first, last and longest of each path and some in between. All "
+        "numbers cover all ranges; medians and 95th percentiles are within {:.1f} %",
         base::format_count(std::ssize(session.ranges)), base::format_count(static_cast<std::int64_t>(all)),
         100 * static_cast<double>(session.ranges.size()) / static_cast<double>(all), 100 * model::kRelativeError));
   list_ranks(session, report);
@@ -87,21 +87,21 @@ void tree_losses(const Tree& tree, const Session& session, Report& report) {
     if (count > 0) report.losses.push_back({kind, count, base::counted(count, one) + detail});
   };
   add("unclosed_range", tree.unclosed, "range",
-      " had not ended when recording stopped: with what ran inside, but not in the statistics.");
+      " still open when recording stopped: listed with the work inside, but not in the statistics.");
   for (const Runaway& runaway : tree.runaways) {
-    report.losses.push_back(
-        {"unbalanced_ranges", runaway.count,
-         base::counted(runaway.count, "range") + " '" + base::printable(session.strings.view(runaway.name)) +
-             "' of one thread pushed inside one another and never popped: they stand as one region. Pop each where its "
-             "work ends"});
+    report.losses.push_back({"unbalanced_ranges", runaway.count,
+                             base::counted(runaway.count, "range") + " '" +
+                                 base::printable(session.strings.view(runaway.name)) +
+                                 "' of one thread pushed inside one another and never popped: they are one region. Pop "
+                                 "each where its work ends"});
   }
   if (tree.deep > 0)
     report.notes.push_back(base::counted(tree.deep, "range") + " nested deeper than " + std::to_string(kDeepest) +
-                           " stand at that depth");
+                           " are counted at that depth");
   add("crossing_range", tree.crossing, "push/pop range",
-      " overlapping another one of its thread without lying inside it; what both contain counts for the one that began "
+      " overlapping another one of its thread without nesting in it; what both contain counts for the one that started "
       "later.");
-  add("backward_range", tree.backward, "range", " left out: the end lies before the start.");
+  add("backward_range", tree.backward, "range", " left out: the end is before the start.");
   add("foreign_range", tree.foreign, "range", " left out: of a thread or a domain that the recording does not have.");
 }
 
@@ -182,16 +182,16 @@ void judge_by_peaks(const Session& session, const Reference& reference, const st
   });
   if (peaks == nullptr && asked)
     report.notes.push_back(
-        "no MFU: " +
-        (report.device_names.empty()
-             ? "no GPU was recorded; --device names one"
-             : "no peaks are known for " + base::printable(report.device_names.front()) +
-                   "; rangescope metrics calibrate measures them, and --device takes those of another GPU"));
+        "no MFU: " + (report.device_names.empty()
+                          ? "no GPU was recorded; --device names one"
+                          : "no peaks are known for " + base::printable(report.device_names.front()) +
+                                "; measure them with rangescope metrics calibrate, or name another GPU with --device"));
   const auto placed = [](const auto& each) { return each.bound && each.bound->memory; };
   const bool compared = any(placed) || any([](const model::Region& r) { return r.utilization.has_value(); }) ||
                         std::any_of(report.kernel_counters.begin(), report.kernel_counters.end(), placed);
   if (peaks != nullptr && compared)
-    report.notes.push_back("peaks: " + peaks->name + " (" + peaks->source + ")" + (chosen ? ", as --device says" : ""));
+    report.notes.push_back("peaks: " + peaks->name + " (" + peaks->source + ")" +
+                           (chosen ? ", chosen by --device" : ""));
 }
 
 void add_families(const std::vector<KernelKind>& kinds, Report& report) {
@@ -358,7 +358,7 @@ base::Result<Report> summed_up(const Session& session, const Options& options, D
       tell_kernels_apart(report);
       return report;
     }
-    report.notes.emplace_back("Totals by name (nsys stats tables) were left aside: the other inputs say more.");
+    report.notes.emplace_back("Totals by name (nsys stats tables) were left out: the other inputs have more detail.");
   }
 
   Tree& tree = details.tree = build_tree(session, options.domains, options.threads);

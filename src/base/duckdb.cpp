@@ -102,7 +102,7 @@ Result<Api> load() {
   RANGESCOPE_DUCKDB(RANGESCOPE_BIND)
 #undef RANGESCOPE_BIND
   if (!lacks.empty())
-    return fail(Code::kToolMissing, "this is no DuckDB that rangescope knows: it lacks " + lacks,
+    return fail(Code::kToolMissing, "this DuckDB is unknown to rangescope: it lacks " + lacks,
                 named ? std::string("RANGESCOPE_DUCKDB") : std::string(), kCure);
   return api;
 }
@@ -253,7 +253,7 @@ Result<DuckRows> Duck::select(const std::string& sql, std::chrono::nanoseconds m
     if (state != kSuccess) {
       error = duck_error(prepared != nullptr ? api()->prepare_error(prepared) : nullptr);
     } else if (api()->prepared_statement_type(prepared) != kSelect) {
-      error = {Code::kUsage, "this is no SELECT", "SQL", "Write one SELECT; nothing can be changed here"};
+      error = {Code::kUsage, "this is not a SELECT", "SQL", "Write one SELECT; nothing can be changed here"};
     } else {
       rows.result_ = std::make_shared<DuckRows::Held>();
       rows.result_->database = handle_;

@@ -109,7 +109,7 @@ Result<int> check_address(const std::string& url) {
     return fail(Code::kUsage, "a password does not belong on a command line", "postgresql://...",
                 "Leave it out of the address, and put it into ~/.pgpass or PGPASSWORD");
   if (sound) return static_cast<int>(seconds);
-  return fail(Code::kUsage, "this is no address of a database that libpq can read", "postgresql://...",
+  return fail(Code::kUsage, "libpq cannot read this database address", "postgresql://...",
               "Write postgresql://user@host:5432/database");
 }
 

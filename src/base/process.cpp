@@ -271,7 +271,7 @@ Result<pid_t> spawn(const Command& command, const Signals& signals, const ChildO
     return fail(Code::kNoInput, "cannot run '" + program + "': its interpreter (#! line or ELF loader) does not exist");
   return fail(error == ENOENT || error == ENOTDIR ? Code::kNoInput : Code::kIo,
               "cannot run '" + program + "': " + reason(error), {},
-              program.find(' ') == std::string::npos ? "" : "Give the program and each argument as a word of its own");
+              program.find(' ') == std::string::npos ? "" : "Pass the program and each argument as separate words");
 }
 
 // While the child is the foreground job of our terminal (own_group), and back to us when it is over.

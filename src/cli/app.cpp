@@ -120,8 +120,8 @@ std::unique_ptr<Parsed> declare(Subcommand& command) {
   command.options(Arguments(&app));
   const auto common = [&](CLI::App& on) {
     on.set_help_flag();
-    on.add_flag("-v,--verbose", parsed->verbose, "Say more; twice for details of how it is done")->group("Output");
-    on.add_flag("-q,--quiet", parsed->quiet, "Say nothing but warnings and errors")->group("Output");
+    on.add_flag("-v,--verbose", parsed->verbose, "Print more; twice for internal details")->group("Output");
+    on.add_flag("-q,--quiet", parsed->quiet, "Print only warnings and errors")->group("Output");
     on.add_flag("-h,--help", parsed->help, "Show this help")->group("Output");
     on.add_flag("--help-all", parsed->help_all, "Show this help with every option")->group("Output");
   };
@@ -261,7 +261,7 @@ int parse_and_run(Subcommand& command, std::vector<std::string> words, std::vect
   base::show_progress(!parsed->quiet);
   if (separated && !command.takes_program())
     return say({base::Code::kUsage, "rangescope " + std::string(command.name()) + " runs no program", "--",
-                "Leave out -- and what follows"});
+                "Remove -- and what follows"});
   if (command.takes_program()) command.set_program(std::move(program));
   return after_printing(code_of(command.run()));
 }
@@ -286,7 +286,7 @@ base::Error unknown_argument(const CLI::App& app, std::string_view command) {
     error.what = "unknown option '" + base::printable(first) + "'";
     nearest = base::did_you_mean(base::split(first, '=').front(), option_names(*at));
     if (command == "profile" && (first == "-p" || first == "--pid" || first.starts_with("--pid=")))
-      nearest = "Of a process that runs already: rangescope attach PID";
+      nearest = "For a running process: rangescope attach PID";
   } else if (const auto known = children(at); !known.empty()) {
     error.what = "there is no '" + std::string(command) + " " + base::printable(first) + "'";
     nearest = base::did_you_mean(first, known);
@@ -347,13 +347,13 @@ int run_app(int argc, char** argv, const std::vector<std::unique_ptr<Subcommand>
       return say({base::Code::kUsage,
                   "unknown option '" + base::printable(name) + "'",
                   {},
-                  "Options stand behind a command: rangescope help"});
+                  "Options follow a command: rangescope help"});
     return say(unknown_command(name));
   } catch (const std::bad_alloc&) {
     return say({base::Code::kInternal, "out of memory", {}, "Restrict what is read: --include, or fewer kernels"});
   } catch (const std::exception& error) {
     return say({base::Code::kInternal,
-                std::string("a bug of rangescope: ") + error.what(),
+                std::string("a bug in rangescope: ") + error.what(),
                 {},
                 "Please report it with the command line"});
   }

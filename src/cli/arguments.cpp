@@ -105,7 +105,7 @@ Argument Argument::between(double low, double high) const {
     double value = 0;
     const bool number = CLI::detail::lexical_cast(text, value);
     if (number && value >= low && value <= high) return {};
-    return refusal(number ? "is out of range" : "is no number", text,
+    return refusal(number ? "is out of range" : "is not a number", text,
                    fmt::format("Write a number from {} to {}", low, high));
   };
   return Argument(option_->check(look));
@@ -177,8 +177,8 @@ Argument Arguments::add_duration(const std::string& names, std::function<void(st
     const auto ns = config::parse_duration(given);
     if (!ns || *ns < low || *ns > high)
       refuse(names,
-             "'" + base::printable(given) + "' is no time from " + base::format_ns(static_cast<double>(low)) + " to " +
-                 base::format_ns(static_cast<double>(high)),
+             "'" + base::printable(given) + "' is not a time from " + base::format_ns(static_cast<double>(low)) +
+                 " to " + base::format_ns(static_cast<double>(high)),
              "Write a number with a unit, 100ms or 30s or 5m; without one it is in seconds");
     take(*ns);
   };

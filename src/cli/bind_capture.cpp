@@ -21,7 +21,7 @@ namespace {
 std::string lines_of(const std::string& option, const std::vector<std::string>& patterns) {
   if (patterns.size() > wire::kMostFunctions)
     refuse(option, fmt::format("{} are {} too many", patterns.size(), patterns.size() - wire::kMostFunctions),
-           "One pattern holds for many functions: mypkg.engine.*");
+           "Use one pattern for many functions: mypkg.engine.*");
   return base::join(patterns, "\n");
 }
 
@@ -41,7 +41,7 @@ std::string phases_of(const std::string& path) {
     const std::size_t equals = std::min(phase.find('='), phase.size() - 1);
     const std::string_view name = base::trim(phase.substr(0, equals)), pattern = base::trim(phase.substr(equals + 1));
     if (name.empty() || pattern.empty())
-      refuse("--phases", fmt::format("{}:{}: this is no phase", base::printable(path), number),
+      refuse("--phases", fmt::format("{}:{}: this is not a phase", base::printable(path), number),
              "Write NAME=PATTERN: decode step=mypkg.engine.Engine.step");
     phases.push_back(fmt::format("{}={}", name, pattern));
   }
@@ -55,7 +55,7 @@ void bind_native(const Arguments& command, collect::native::Options& options) {
   app.add_option("--max-capture-size", [&options](const std::string& text) {
     const auto bytes = config::parse_size(text);
     if (!bytes || *bytes < (1u << 20))
-      refuse("--max-capture-size", "'" + base::printable(text) + "' is no size of at least 1 MiB",
+      refuse("--max-capture-size", "'" + base::printable(text) + "' is not a size of at least 1 MiB",
              "Write a number and a unit: 512M, 4GiB");
     options.max_capture_bytes = *bytes;
   });
@@ -64,7 +64,7 @@ void bind_native(const Arguments& command, collect::native::Options& options) {
     const auto levels = base::to_int(text);
     if (text == "auto") return;
     if (text != "off" && !(levels && *levels >= 1 && *levels <= 64))
-      refuse("--modules", "'" + base::printable(text) + "' is no depth of modules",
+      refuse("--modules", "'" + base::printable(text) + "' is not a depth of modules",
              "Write auto (all of a PyTorch program), off, or how many levels from the outermost: 3");
     options.extra_env[wire::kModules] = text;
   });
@@ -83,7 +83,8 @@ void bind_native(const Arguments& command, collect::native::Options& options) {
   app.add_option("--overhead", [&options](const std::string& text) {
     const double share = config::parse_share(text).value_or(0);
     if (!(share >= 0.0001 && share <= 0.5))
-      refuse("--overhead", "'" + base::printable(text) + "' is no share between 0.01% and 50%", "Write --overhead 1%");
+      refuse("--overhead", "'" + base::printable(text) + "' is not a share between 0.01% and 50%",
+             "Write --overhead 1%");
     options.extra_env[wire::kOverhead] = std::to_string(share);
   });
   app.add_flag("--chain-injection", options.chain_injection);
@@ -99,7 +100,7 @@ void bind_cpu(const Arguments& app, profile::SampleChoice& choice) {
                    if (number.ends_with("Hz")) number.remove_suffix(2);
                    const auto hz = base::to_int(number);
                    if (!hz || *hz < 1 || *hz > 10'000)
-                     refuse("--cpu", "'" + base::printable(text) + "' is no rate between 1Hz and 10000Hz",
+                     refuse("--cpu", "'" + base::printable(text) + "' is not a rate between 1Hz and 10000Hz",
                             "Write auto, off, or samples a second: 199Hz");
                    choice.cpu_hz = *hz;
                  })
@@ -114,7 +115,7 @@ void bind_sampling(const Arguments& command, profile::SampleChoice& choice) {
     if (text == "off" || text == "auto") return;
     const auto ns = config::parse_duration(text);
     if (!ns || *ns < 10'000 || *ns > 1'000'000'000)
-      refuse("--sample", "'" + base::printable(text) + "' is no time between 10us and 1s",
+      refuse("--sample", "'" + base::printable(text) + "' is not a time between 10us and 1s",
              "Write auto, off, or a number and a unit: 1ms, 100us");
     choice.interval_ns = *ns;
   });

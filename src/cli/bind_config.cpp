@@ -106,15 +106,15 @@ base::Result<config::Inputs> ConfigArguments::inputs(const std::vector<std::stri
       in.overrides.push_back(config::set_text(std::string(key->path), results[at], where));
     }
   }
-  if (!program.empty()) in.overrides.push_back(config::set_list("workload.command", program, "the program behind --"));
+  if (!program.empty()) in.overrides.push_back(config::set_list("workload.command", program, "the program after --"));
   return in;
 }
 
 base::Result<config::Config> ConfigArguments::compose(const std::vector<std::string>& program) const {
   for (const std::string& word : words_)
     if (!config::looks_like_override(word))
-      return base::fail(base::Code::kUsage, "'" + base::printable(word) + "' is no override and no option", {},
-                        "Write key=value, or put the program behind --.");
+      return base::fail(base::Code::kUsage, "'" + base::printable(word) + "' is neither an override nor an option", {},
+                        "Write key=value, or put the program after --.");
   auto in = TRY(inputs(program));
   auto config = config::compose(in);
   if (!config) return config;

@@ -27,8 +27,8 @@ void bind_report(const Arguments& command, ReportChoice& choice) {
   app.when_parsed([app, &choice] {
     for (const std::string_view ending : {".pdf", ".png", ".jpg", ".svg", ".docx", ".xlsx", ".ods"})
       if (choice.to.ends_with(ending))
-        refuse("--to", "nothing is written as " + std::string(ending),
-               ending == ".xlsx" || ending == ".ods" ? "Write -o report.csv and open that"
+        refuse("--to", "there is no output format " + std::string(ending),
+               ending == ".xlsx" || ending == ".ods" ? "Write -o report.csv and open that file"
                                                      : "Write -o report.html and print the page");
     if (!app.results("--format").empty() || !app.results("--json").empty()) return;
     std::size_t longest = 0;  // x.trace.json is chrome's
@@ -78,7 +78,7 @@ base::Result<void> finish_comparison(analyze::CompareOptions& options, const std
   for (const std::string& rename : renames) {
     const auto equals = rename.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == rename.size())
-      return base::fail(base::Code::kUsage, "'" + base::printable(rename) + "' is no renaming", "--rename",
+      return base::fail(base::Code::kUsage, "'" + base::printable(rename) + "' is not a renaming", "--rename",
                         "Write --rename 'old name=new name'");
     options.renames[rename.substr(0, equals)] = rename.substr(equals + 1);
   }

@@ -35,11 +35,10 @@ class AttachTo final : public Subcommand {
   [[nodiscard]] base::Result<int> run() override {
     const auto pid = base::to_uint(pid_);
     if (!pid || *pid == 0 || *pid > 1u << 30)
-      return base::fail(base::Code::kUsage, "'" + base::printable(pid_) + "' is no id of a process", "PID",
+      return base::fail(base::Code::kUsage, "'" + base::printable(pid_) + "' is not a process id", "PID",
                         "Write a number; find it: pgrep NAME");
     if (sampling_.cpu_off)
-      return base::fail(base::Code::kUsage, "samples of the CPU are all that attach takes", "--cpu",
-                        "Leave out --cpu off");
+      return base::fail(base::Code::kUsage, "attach only samples the CPU", "--cpu", "Leave out --cpu off");
     auto target = TRY(sample::cpu::find_target(static_cast<std::uint32_t>(*pid)));
     const auto config = TRY(configuration_.compose(target.argv));
     TRY(configuration_.apply(config));

@@ -173,13 +173,12 @@ std::string starter(const doctor::ProgramLook& look) {
   const std::vector<Include> includes = includes_of(look.facts);
   if (includes.empty()) return {};
   const doctor::ProgramFacts& facts = look.facts;
-  std::string text =
-      "# Written by `rangescope config init` from a look of " +
-      base::format_ns(static_cast<double>(look.ended.wall_ns)) +
-      " at the program: " + base::counted(facts.ranges.size(), "range") + ", " +
-      base::counted(facts.kernels, "kernel") + ".\n" +
-      "# `rangescope config explain KEY` says what a key means; `rangescope config validate` checks this "
-      "file.\nworkload:\n  command: [";
+  std::string text = "# Written by `rangescope config init` from a probe run of " +
+                     base::format_ns(static_cast<double>(look.ended.wall_ns)) +
+                     " at the program: " + base::counted(facts.ranges.size(), "range") + ", " +
+                     base::counted(facts.kernels, "kernel") + ".\n" +
+                     "# `rangescope config explain KEY` explains a key; `rangescope config validate` checks this "
+                     "file.\nworkload:\n  command: [";
   for (std::size_t i = 0; i < look.command.size(); ++i) text += (i ? ", " : "") + yaml(look.command[i]);
   text += "]\nranges:\n  include:\n";
   std::uint64_t rarest = 0;
@@ -195,12 +194,12 @@ std::string starter(const doctor::ProgramLook& look) {
   const auto [groups, told] = groups_that_fit(chip ? *chip : "GH100", rarest);
   if (groups.empty()) {
     text += "# No metric group fits: the rarest range occurs " + base::counted(rarest, "time") +
-            ", and each pass takes an occurrence. Take rare ranges out of include, or use ncu (--ncu).\n";
+            ", and each pass takes one instance. Take rare ranges out of include, or use ncu (--ncu).\n";
     return text;
   }
-  text += "pipeline:\n  native:\n    # Counters per range, one pass an occurrence: " + told + ".\n";
+  text += "pipeline:\n  native:\n    # Counters per range, one pass per instance: " + told + ".\n";
   if (!tools.native_counters)
-    text += "    # Not switched on, since this machine cannot: " + base::printable(tools.counters_reason) + ".\n";
+    text += "    # Not enabled, since this machine cannot: " + base::printable(tools.counters_reason) + ".\n";
   text += std::string("    ") + (tools.native_counters ? "" : "# ") + "metrics: [" + base::join(groups, ", ") + "]\n";
   return text;
 }
@@ -216,7 +215,7 @@ base::Result<void> write_starter(const std::string& text, const fs::path& to) {
   inputs.now = std::chrono::system_clock::now();
   if (auto composed = config::compose(inputs); !composed) {
     fs::remove(draft, ignored);
-    return base::fail(base::Code::kInternal, "the file that was made is not valid: " + composed.error().what,
+    return base::fail(base::Code::kInternal, "the generated file is not valid: " + composed.error().what,
                       composed.error().where, "Report this, with the names of the program's ranges");
   }
   std::error_code error;
@@ -253,10 +252,10 @@ class ConfigCommand final : public Subcommand {
     if (action == "init") return what.empty() ? init() : tl::make_unexpected(misplaced(what));
     if (!program_.empty()) return tl::make_unexpected(misplaced(program_.front()));
     if (words.size() > 2)
-      return base::fail(base::Code::kUsage, "'" + base::printable(words[2]) + "' is too much", {},
+      return base::fail(base::Code::kUsage, "'" + base::printable(words[2]) + "' is one argument too many", {},
                         "Name one key or section.");
     if (!what.empty() && (action == "groups" || action == "validate"))
-      return base::fail(base::Code::kUsage, "'" + base::printable(what) + "' is too much", {},
+      return base::fail(base::Code::kUsage, "'" + base::printable(what) + "' is one argument too many", {},
                         action == "groups" ? "Write: rangescope config groups"
                                            : "Name a file with --config: rangescope config validate --config " +
                                                  base::shell_quote(what));
@@ -310,15 +309,15 @@ class ConfigCommand final : public Subcommand {
 
   [[nodiscard]] static base::Error misplaced(const std::string& word) {
     return {base::Code::kUsage,
-            "'" + base::printable(word) + "' is out of place",
+            "'" + base::printable(word) + "' is not expected here",
             {},
-            "A program stands behind -- of config init: rangescope config init -- ./app"};
+            "config init takes a program after --: rangescope config init -- ./app"};
   }
 
   [[nodiscard]] base::Result<int> init() {
     if (program_.empty())
-      return base::fail(base::Code::kUsage, "there is no program to look at", {},
-                        "Put it behind --: rangescope config init -- ./app");
+      return base::fail(base::Code::kUsage, "no program was given", {},
+                        "Put it after --: rangescope config init -- ./app");
     std::error_code error;
     if (!force_ && fs::exists(to_, error))
       return base::fail(base::Code::kUsage, "there is such a file already", to_,
@@ -334,8 +333,8 @@ class ConfigCommand final : public Subcommand {
           std::fputs(report::finding_text(finding, false).c_str(), stderr);
       const int code = doctor::exit_code_of(findings);
       return base::fail(code == 66 ? base::Code::kNoInput : base::Code::kNothingCaptured,
-                        "the program showed no range that could be measured", {},
-                        "Look at it with: rangescope doctor -- " + base::shell_quote(program_));
+                        "no range of the program could be measured", {},
+                        "Check it with: rangescope doctor -- " + base::shell_quote(program_));
     }
     TRY(write_starter(text, to_));
     if (auto trusted = config::trust(to_); !trusted)  // who wrote it for this user trusts it

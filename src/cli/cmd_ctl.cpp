@@ -45,7 +45,8 @@ base::Result<fs::path> find_captures(const fs::path& root, const std::string& sa
   if (const auto pid = base::to_uint(said); pid && *pid > 0 && *pid < 1u << 30) {
     for (const base::TreeMember& one : base::process_tree(static_cast<pid_t>(*pid)))
       if (const fs::path found = captures_of(one.pid); !found.empty()) return found;
-    return base::fail(base::Code::kNoInput, "process " + said + " is of no program that rangescope profile runs", {},
+    return base::fail(base::Code::kNoInput,
+                      "process " + said + " does not belong to a program under rangescope profile", {},
                       "Name the run, or one of its processes: rangescope runs list");
   }
   auto run = TRY(runs::find_run(root, said));
@@ -55,10 +56,10 @@ base::Result<fs::path> find_captures(const fs::path& root, const std::string& sa
 base::Error closed(const fs::path& captures) {
   std::error_code error;
   const bool windowed = fs::exists(captures / control::kFile, error);
-  return {base::Code::kNoInput, windowed ? "the program has ended" : "this run records its program from begin to end",
+  return {base::Code::kNoInput, windowed ? "the program has ended" : "this run records its program from start to end",
           captures.string(),
           windowed ? "Its report: rangescope report " + captures.parent_path().string()
-                   : "To open windows, begin with: rangescope profile --stopped -- PROGRAM"};
+                   : "To open windows, start with: rangescope profile --stopped -- PROGRAM"};
 }
 
 /// What the run answers; of a first line that begins with "error", the error.
@@ -84,7 +85,7 @@ base::Result<std::string> ask(const fs::path& captures, const std::string& reque
   if (!sent || text.empty())
     return base::fail(
         base::Code::kPermission,
-        "the run does not answer: " + std::string(sent ? "it may be of another user" : std::strerror(error)),
+        "the run does not answer: " + std::string(sent ? "it may belong to another user" : std::strerror(error)),
         (captures / control::kSocket).string());
   if (text.starts_with("error "))
     return base::fail(base::Code::kUsage, std::string(base::trim(std::string_view(text).substr(6))), captures.string());
@@ -130,15 +131,15 @@ class Control final : public Subcommand {
     TRY(check_destination(choice_, STDOUT_FILENO));
     const auto wanted = base::to_uint(window_);
     if (!window_.empty() && !wanted)
-      return base::fail(base::Code::kUsage, "'" + base::printable(window_) + "' is no number of a window", "report");
+      return base::fail(base::Code::kUsage, "'" + base::printable(window_) + "' is not a window number", "report");
     std::uint32_t window = 0;
     for (;;) {
       const auto answer = TRY(ask(captures, "status"));
       const std::uint32_t last = number_after(answer, "window") - (answer.starts_with("ok recording") ? 1 : 0);
       window = window != 0 ? window : static_cast<std::uint32_t>(wanted.value_or(last));
       if (window == 0 || window > last)
-        return base::fail(base::Code::kNothingCaptured, wanted ? "that window is not over" : "no window is over", run_,
-                          "End it: rangescope ctl " + run_ + " stop");
+        return base::fail(base::Code::kNothingCaptured, wanted ? "that window has not ended" : "no window has ended",
+                          run_, "End it: rangescope ctl " + run_ + " stop");
       if (number_after(answer, "ready") >= window) break;
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }

@@ -72,14 +72,15 @@ base::Result<Answer> command_answer(const std::string& command) {
       if (newest = collect::newest_known(named.tool, *conf / "tools"); newest) options.tool = &*newest;
   auto line = TRY(collect::command::explain(command, options));
   model::Finding basis =
-      tool ? doctor::well("held against " + named.tool + " " + to_string(tool->version) + " at " + tool->path.string())
+      tool ? doctor::well("checked against " + named.tool + " " + to_string(tool->version) + " at " +
+                          tool->path.string())
       : options.tool
-          ? doctor::well("no " + named.tool + " was found here; held against " + named.tool + " " +
+          ? doctor::well("no " + named.tool + " was found here; checked against " + named.tool + " " +
                          to_string(newest->version) + ", the newest version that is known")
           : doctor::skipped("no " + named.tool +
-                            " was found here, so options, sets and values that depend on its version were not judged");
+                            " was found here, so options, sets and values that depend on its version were not checked");
   basis.id = "command.version";
-  basis.question = "Which version was the line held against?";
+  basis.question = "Which version was the command checked against?";
   Answer answer{"command", {std::move(basis)}, std::move(line.corrected)};
   for (model::Finding& finding : line.findings) answer.findings.push_back(doctor::explained(std::move(finding)));
   return answer;
@@ -130,7 +131,7 @@ base::Result<Answer> log_answer(std::string_view log, const std::string& line) {
   for (const collect::Complaint& cause : said) {
     model::Finding finding = doctor::finding_of(cause.id, found.empty() ? model::Grade::kFail : model::Grade::kWarn,
                                                 cause.explanation, cause.cure);
-    finding.question = "What does the log say?";
+    finding.question = "What does the log show?";
     finding.why = cause.evidence;
     if (!corrected.empty())
       if (const std::string better = mended(corrected, cause); !better.empty()) {
@@ -143,8 +144,8 @@ base::Result<Answer> log_answer(std::string_view log, const std::string& line) {
     return each.verdict == model::Grade::kFail || each.verdict == model::Grade::kWarn;
   });
   if (found.empty() && run.empty())
-    return base::fail(base::Code::kBadData, "nothing in it is known: no message of nsys, ncu, CUDA or PyTorch", {},
-                      "Keep what the tool printed, standard output and error: ncu ... ./app > log 2>&1");
+    return base::fail(base::Code::kBadData, "it contains no known message of nsys, ncu, CUDA or PyTorch", {},
+                      "Save the tool's standard output and standard error: ncu ... ./app > log 2>&1");
   // A tool that only says that nothing matched: the line says why.
   const bool empty =
       !found.empty() && (found.front().id == "ncu.nothing_matched" || found.front().id == "ncu.only_start_end" ||
@@ -229,8 +230,8 @@ class Doctor final : public Subcommand {
     if (!words.empty()) return tl::make_unexpected(unknown_argument(app_.app(), name()));
     if (!program_.empty()) return look_at_it();
     if (!look_.ranges.empty() || !look_.kernels.empty())
-      return base::fail(base::Code::kUsage, "there is no program to look at", {},
-                        "Put it behind --: rangescope doctor --include decode/ -- ./app");
+      return base::fail(base::Code::kUsage, "no program was given", {},
+                        "Put it after --: rangescope doctor --include decode/ -- ./app");
     return print_answer(machine_answer(runs_), json_);
   }
 
@@ -249,7 +250,7 @@ class Doctor final : public Subcommand {
     const bool line = !words.empty() && words.front() == "--explain";
     if ((!words.empty() && !line) || (!program_.empty() && !line))
       return base::fail(base::Code::kUsage, "a log and '" + base::printable(words.empty() ? "--" : words.front()) + "'",
-                        {}, "Give the log alone, or the line that was run behind --explain");
+                        {}, "Give the log alone, or the command line after --explain");
     if (line) words.erase(words.begin());
     auto text = TRY(base::read_file(file == "-" ? "/dev/stdin" : file));
     const bool whole = words.size() == 1;
@@ -265,7 +266,7 @@ class Doctor final : public Subcommand {
     words.insert(words.end(), program_.begin(), program_.end());
     if (words.empty())
       return base::fail(base::Code::kUsage, "there is no command line to explain", "--explain",
-                        "Write it behind --explain, in quotes: rangescope doctor --explain 'ncu --set full ./app'");
+                        "Write it after --explain, in quotes: rangescope doctor --explain 'ncu --set full ./app'");
     const bool whole = words.front().find_first_of(" \t\n") != std::string::npos;
     if (whole && words.size() > 1)
       return base::fail(base::Code::kUsage, "unexpected argument '" + base::printable(words[1]) + "'", "--explain",

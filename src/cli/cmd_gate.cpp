@@ -57,7 +57,7 @@ class Gate final : public Subcommand {
                         "Write: rangescope gate --baseline main " + base::shell_quote(run_));
     const auto limit = config::parse_share(limit_);
     if (!limit)
-      return base::fail(base::Code::kUsage, "'" + base::printable(limit_) + "' is no share", "--max-regression",
+      return base::fail(base::Code::kUsage, "'" + base::printable(limit_) + "' is not a share", "--max-regression",
                         "Write 5% or 0.05");
     gate_.max_regression = *limit;
     TRY(finish_comparison(options_, renames_));
@@ -86,7 +86,7 @@ class Gate final : public Subcommand {
     print(path.string() + "\n");
     if (count < 3)
       base::info("it holds " + base::counted(count, "run") +
-                 "; five or more show how much runs differ: rangescope profile --repeat 5 -- program");
+                 "; five or more show how much runs vary: rangescope profile --repeat 5 -- program");
     return 0;
   }
 

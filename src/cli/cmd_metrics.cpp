@@ -111,11 +111,11 @@ nlohmann::json plan_json(const collect::native::CounterPlan& plan, int rounds, c
 std::string plan_page(const collect::native::CounterPlan& plan, int rounds, const std::string& cupti) {
   std::string text = fmt::format("{}: {} in {} ({})\n", plan.chip, base::counted(plan.metrics.size(), "metric"),
                                  base::counted(plan.passes, "pass"), cupti);
-  text += fmt::format("A range needs {} for one complete set, {} for {}, and a few before them to settle.\n\n",
-                      base::counted(plan.passes, "occurrence"), occurrences(plan, rounds),
+  text += fmt::format("A range needs {} for one complete set, {} for {}, and a few before them to warm up.\n\n",
+                      base::counted(plan.passes, "instance"), occurrences(plan, rounds),
                       base::counted(static_cast<std::size_t>(rounds), "round"));
   if (plan.configurations.size() > 1) {
-    text += fmt::format("CUPTI cannot count them together: {} configurations, each on occurrences of its own\n",
+    text += fmt::format("CUPTI cannot count them together: {} configurations, each in separate instances\n",
                         plan.configurations.size());
     for (const auto& one : plan.configurations)
       text += fmt::format("  {}: {}\n", base::counted(one.passes, "pass"), base::join(one.metrics, ", "));
@@ -127,7 +127,7 @@ std::string plan_page(const collect::native::CounterPlan& plan, int rounds, cons
     if (!cost.cheaper.empty())
       text += fmt::format("{:>13}  cheaper: {} ({} alone)\n", "", cost.cheaper, cost.cheaper_passes);
   }
-  text += "\nalone: passes that the metric takes by itself; saves: passes saved by leaving it out of this set\n";
+  text += "\nalone: passes of the metric by itself; saves: passes saved by leaving it out of this set\n";
   for (const auto& set : plan.together) {
     if (set.size() > 1) text += "one pass collects: " + base::join(set, ", ") + "\n";
   }
@@ -139,7 +139,7 @@ std::string sample_plan_page(const profile::SamplePlan& plan) {
   std::string text = fmt::format("{}: one pass of PM sampling collects {} ({})\n", plan.chip,
                                  base::counted(plan.metrics.size(), "counter"), plan.cupti);
   for (const std::string& metric : plan.metrics) text += "  " + metric + "\n";
-  if (!plan.left_out.empty()) text += "left out, unknown to this chip or of another pass:\n";
+  if (!plan.left_out.empty()) text += "left out, unknown to this chip or in another pass:\n";
   for (const std::string& metric : plan.left_out) text += "  " + metric + "\n";
   return text;
 }
@@ -323,14 +323,14 @@ class Metrics final : public Subcommand {
     }
     if (names.empty())
       return base::fail(base::Code::kUsage, "metrics plan needs metrics", "--metrics",
-                        "Write --metrics roofline, or --sample for what is sampled by default");
+                        "Write --metrics roofline, or --sample for the default samples");
     auto planner = TRY(profile::open_planner());
     auto planned = TRY(planner.plan(chip_, names, groups));
     TRY(planner.explain(planned));
     if (const auto sampled = profile::plan_sampling({.metrics = planned.metrics}, planned.chip);
         sampled && sampled->left_out.empty())
       planned.notes.push_back(
-          "one pass of PM sampling holds them all, on the timeline of every occurrence: --sample-metrics " +
+          "one pass of PM sampling holds them all, on the timeline of every instance: --sample-metrics " +
           base::join(planned.metrics, ","));
     return json_ ? put_json(plan_json(planned, rounds_, planner.cupti()))
                  : put(plan_page(planned, rounds_, planner.cupti()));

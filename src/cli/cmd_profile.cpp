@@ -87,7 +87,7 @@ class MetricsServer {
     const auto number = base::to_int(port);
     if (!number || *number < 0 || *number > kLastPort || host.empty() ||
         ::getaddrinfo(host.c_str(), port.c_str(), &hints, &list) != 0)
-      return base::fail(base::Code::kUsage, "'" + base::printable(address) + "' is no address in numbers",
+      return base::fail(base::Code::kUsage, "'" + base::printable(address) + "' is not a numeric address",
                         "--openmetrics", "Write a port (9400), or an address and a port (127.0.0.1:9400)");
     const std::unique_ptr<addrinfo, void (*)(addrinfo*)> found(list, ::freeaddrinfo);
     const int fd = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -170,7 +170,8 @@ class Watch {
 
     std::error_code error;
     const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-    if (error) return base::fail(base::Code::kInternal, "the program does not find itself", "/proc/self/exe", {});
+    if (error)
+      return base::fail(base::Code::kInternal, "rangescope cannot find its own executable", "/proc/self/exe", {});
     base::Command command;
     command.argv = {self.string(), "profile", "-q", tag_};
     for (std::size_t i = 1; i < words.size(); ++i) {
@@ -328,7 +329,7 @@ class Profile final : public Subcommand {
     program_ = config.list("workload.command");
     if (program_.empty())
       return base::fail(base::Code::kUsage, "there is no program to run", {},
-                        "Put it behind --: rangescope profile -- python train.py");
+                        "Put it after --: rangescope profile -- python train.py");
     TRY(report::find_exporter(choice_.format));
     if ((watch_ || every_ || !openmetrics_.empty()) && !dry_run_) {
       TRY(check_analysis(analysis_));
@@ -346,7 +347,7 @@ class Profile final : public Subcommand {
     constexpr std::int64_t kMost = 1000;
     const auto repeat = repeat_ == "auto" ? std::optional<std::int64_t>(profile::kAutoRepeat) : base::to_int(repeat_);
     if (!repeat || *repeat > kMost || (*repeat < 1 && repeat_ != "auto"))
-      return base::fail(base::Code::kUsage, "'" + base::printable(repeat_) + "' is no number of runs", "--repeat",
+      return base::fail(base::Code::kUsage, "'" + base::printable(repeat_) + "' is not a number of runs", "--repeat",
                         "Write 1 to 1000, or auto");
     if (!window_.empty()) {
       windows_.counted = TRY(profile::parse_counted(window_));

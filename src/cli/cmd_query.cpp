@@ -110,7 +110,7 @@ class Query final : public Subcommand {
                             " \"select name, sql from sqlite_master\"");
     }
     if (statement->columns() == 0)
-      return base::fail(base::Code::kUsage, "this is no SELECT", "SQL",
+      return base::fail(base::Code::kUsage, "this is not a SELECT", "SQL",
                         "Write one SELECT; nothing can be changed here");
     base::Deadline timer(
         most_, base::Deadline::thread_time(), [&] { database.interrupt(); }, [] { give_up(nullptr); });

@@ -77,8 +77,8 @@ class Report final : public Subcommand {
     const bool suffice = table && reading_.ranks.empty() && !choice_.style.per_rank && !choice_.style.all &&
                          choice_.style.cpu.empty() && split_.empty() && profile::digests_suffice(analysis_);
     if (from_ == profile::JobFrom::kDigests && !suffice)
-      return base::fail(base::Code::kUsage, "digests do not tell what is asked for", "--digests",
-                        "Leave it out: then the captures of all ranks are opened");
+      return base::fail(base::Code::kUsage, "digests cannot answer this", "--digests",
+                        "Leave it out to open the captures of all ranks");
     if (!suffice) from_ = profile::JobFrom::kCaptures;
     return {};
   }
@@ -109,7 +109,7 @@ class Report final : public Subcommand {
     }
     if (strict_ && profile::has_loss(analyzed.report)) {
       return base::fail(base::Code::kDataLoss, "data was lost", base::join(inputs, ", "),
-                        "See the losses below the table; without --strict they are no failure");
+                        "See the data losses below the table; without --strict they do not fail the command");
     }
     return 0;
   }

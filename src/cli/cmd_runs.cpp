@@ -383,7 +383,7 @@ class Runs final : public Subcommand {
     }
     if (!yes_ && !confirmed("delete " + what + "? [y/N] "))
       return base::fail(base::Code::kUsage, "nothing was deleted", {},
-                        ::isatty(STDIN_FILENO) != 0 ? "Answer y, or say --yes" : "Say --yes where nobody can be asked");
+                        ::isatty(STDIN_FILENO) != 0 ? "Answer y, or pass --yes" : "Pass --yes where nobody can answer");
     for (const auto& candidate : candidates) {
       TRY(runs::job::is_job(candidate.path) ? runs::job::remove_job(candidate.path) : runs::remove_run(candidate.path));
     }
@@ -406,12 +406,11 @@ class Runs final : public Subcommand {
     const auto differences = TRY(runs::verify(run));
     for (const auto& difference : differences) print(difference.path + ": " + difference.what + "\n");
     if (!differences.empty()) {
-      return base::fail(
-          base::Code::kBadData,
-          base::counted(differences.size(), "file is not as it was", "files are not as they were") + " written",
-          run.string(), "Do not rely on this run, or restore it from a copy");
+      return base::fail(base::Code::kBadData,
+                        base::counted(differences.size(), "file has changed", "files have changed"), run.string(),
+                        "Do not rely on this run, or restore it from a copy");
     }
-    base::info("every file is as it was written: " + run.string());
+    base::info("all files are unchanged: " + run.string());
     return 0;
   }
 

@@ -139,7 +139,7 @@ base::Result<void> check_destination(const ReportChoice& choice, int fd) {
   const auto exporter = report::find_exporter(choice.format);
   if (choice.to.empty() && exporter && (*exporter)->kind == report::Exporter::Kind::kFile &&
       (fd == STDERR_FILENO || is_terminal(fd)))
-    return base::fail(base::Code::kUsage, choice.format + " is nothing to read on a terminal", "--format",
+    return base::fail(base::Code::kUsage, choice.format + " is not readable on a terminal", "--format",
                       "Name a file: -o report." + std::string((*exporter)->extension));
   if (choice.to.empty() || choice.to == "-") return {};
   std::error_code ignored;

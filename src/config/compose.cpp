@@ -184,8 +184,8 @@ class Composer {
           item = defaults.erase(item);
           continue;
         }
-        return base::fail(base::Code::kConfig, "group '" + item->group + "' stands twice in the defaults list",
-                          item->where, "Remove one of them.");
+        return base::fail(base::Code::kConfig, "group '" + item->group + "' is in the defaults list twice", item->where,
+                          "Remove one of them.");
       }
     }
     return {};

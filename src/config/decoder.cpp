@@ -226,7 +226,8 @@ Result<UsefulRules> expand_useful(const std::vector<std::string>& flops) {
         return refuse("auto has no argument '" + base::printable(parts[i]) + "'");
       found->second = std::string(parts[i].substr(equals + 1));
       const bool range = found->first == "prefill" || found->first == "decode";
-      if (!range && !base::to_double(found->second)) return refuse("'" + base::printable(parts[i]) + "' is no number");
+      if (!range && !base::to_double(found->second))
+        return refuse("'" + base::printable(parts[i]) + "' is not a number");
     }
     auto decoder = TRY(read_decoder(std::string(parts.front())));
     const std::string prompt = given["prompt"].empty() ? "payload" : given["prompt"];

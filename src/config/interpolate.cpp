@@ -37,7 +37,7 @@ class Resolver {
     const Level level(level_);
     if (level_ > kDeepest) return too_much("goes deeper than " + std::to_string(kDeepest) + " levels", value);
     if (!open_.insert(path).second)
-      return base::fail(base::Code::kConfig, "the interpolation of '" + path + "' goes round in a circle", value.where,
+      return base::fail(base::Code::kConfig, "the interpolation of '" + path + "' is circular", value.where,
                         "Break the circle with a plain value.");
     for (std::size_t i = 0; i < value.items.size(); ++i) TRY(all(value.items[i], join(path, std::to_string(i))));
     for (Entry& entry : value.entries) TRY(all(entry.value, join(path, entry.key)));

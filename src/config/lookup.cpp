@@ -75,7 +75,7 @@ base::Result<fs::path> find_conf(const fs::path& self, const std::map<std::strin
   if (const auto given = environment.find("RANGESCOPE_CONF"); given != environment.end() && !given->second.empty()) {
     if (fs::exists(fs::path(given->second) / "config.yaml", ignored)) return fs::path(given->second);
     return base::fail(base::Code::kNoInput, "there is no config.yaml in " + given->second,
-                      "environment RANGESCOPE_CONF", "Name the folder conf/ of rangescope, or unset the variable.");
+                      "environment RANGESCOPE_CONF", "Set it to rangescope's conf folder, or unset it.");
   }
   const fs::path bin = self.parent_path();
   std::vector<fs::path> places{bin.parent_path() / "share" / "rangescope" / "conf"};  // installed: PREFIX/bin

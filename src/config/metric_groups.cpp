@@ -135,8 +135,8 @@ Result<model::MetricGroup> group(const fs::path& file) {
     for (const std::string& name : read.formula.names()) {
       if (std::find(aliases.begin(), aliases.end(), name) != aliases.end()) continue;
       return base::fail(Code::kConfig,
-                        "metric '" + read.name + "' uses '" + name + "', which is no counter of the group", item.where,
-                        base::did_you_mean(name, aliases));
+                        "metric '" + read.name + "' uses '" + name + "', which is not a counter of the group",
+                        item.where, base::did_you_mean(name, aliases));
     }
     out.metrics.push_back(std::move(read));
   }
@@ -258,8 +258,8 @@ Result<void> check_device(const std::string& id) {
   const std::string near = base::did_you_mean(id, ids);
   const bool which = id.starts_with("cuda") || id.starts_with("cpu") || base::to_uint(id);
   return base::fail(Code::kConfig, "no peaks are known for a device '" + base::printable(id) + "'", "device",
-                    which ? "It names the GPU whose peaks count; choose a GPU with CUDA_VISIBLE_DEVICES, or by the "
-                            "program's own option."
+                    which ? "It names the GPU whose peaks are used; choose a GPU to run on with CUDA_VISIBLE_DEVICES, "
+                            "or an option of the program."
                     : near.empty() ? "Write auto, or one of " + base::join(ids, ", ") + "."
                                    : near);
 }

@@ -81,7 +81,7 @@ base::Result<Value> quoted(std::string_view text, const std::string& where) {
     return base::fail(base::Code::kConfig, "the quote is not closed in " + std::string(text), where,
                       "Close it, or escape it with a backslash.");
   if (end < text.size())
-    return base::fail(base::Code::kConfig, "there is more behind the quote in " + std::string(text), where,
+    return base::fail(base::Code::kConfig, "text follows the closing quote in " + std::string(text), where,
                       "Quote the value whole: key='...' inside the shell's quotes.");
   std::string out;
   for (std::size_t at = 1; at + 1 < end; ++at) {  // only backslashes that lead up to a quote escape anything
@@ -114,8 +114,8 @@ base::Result<Value> container(std::string_view text, const std::string& where, i
       if (!key.empty() && (key.front() == '\'' || key.front() == '"') && key.back() == key.front())
         key = key.substr(1, key.size() - 2);
       if (colon == std::string_view::npos || key.empty())
-        return base::fail(base::Code::kConfig, "'" + std::string(item) + "' is no key: value", where);
-      if (value.find(key)) return base::fail(base::Code::kConfig, "key '" + key + "' stands twice in the map", where);
+        return base::fail(base::Code::kConfig, "'" + std::string(item) + "' is not a key: value", where);
+      if (value.find(key)) return base::fail(base::Code::kConfig, "key '" + key + "' is in the map twice", where);
       item = trimmed(item.substr(colon + 1));
     } else if (item.empty()) {
       return base::fail(base::Code::kConfig, "a value is missing in " + std::string(text), where);
@@ -137,7 +137,7 @@ base::Result<Value> value_of(std::string_view text, const std::string& where, in
   if (open == '[' || open == '{') {
     if (text.size() > 1 && text.back() == (open == '[' ? ']' : '}')) return container(text, where, depth);
     return base::fail(base::Code::kConfig, std::string(text) + " is not closed", where,
-                      "Close it, or quote the value when it is text that begins with a bracket: key='\"[A\"'.");
+                      "Close it, or quote the value when it is text that starts with a bracket: key='\"[A\"'.");
   }
   const std::string plain = unescaped(text);
   return plain != text ? text_value(plain, where) : plain_scalar(plain, where);
@@ -148,8 +148,7 @@ base::Result<Value> value_of(std::string_view text, const std::string& where, in
 base::Result<Value> parse_value(std::string_view text, const std::string& where) {
   const std::string_view value = trimmed(text);
   if (find_outside(value, ',') != std::string_view::npos)
-    return base::fail(base::Code::kConfig,
-                      "a comma at the top would be a sweep over several values, and there are none", where,
+    return base::fail(base::Code::kConfig, "sweeps over several values are not supported", where,
                       "Write [a,b] for a list, or 'quotes' around a value that holds a comma.");
   return value_of(value, where, 0);
 }
@@ -167,13 +166,13 @@ base::Result<Override> parse_override(std::string_view text, const std::string& 
   const auto equal = body.find('=');
   Override result{std::string(base::trim(body.substr(0, equal))), {}, where};
   if (text.starts_with('~') != (equal == std::string_view::npos))
-    return base::fail(base::Code::kConfig, "'" + std::string(text) + "' is no override", where,
+    return base::fail(base::Code::kConfig, "'" + std::string(text) + "' is not an override", where,
                       "Write key=value, or ~key to take a key away.");
   if (result.key.empty()) return base::fail(base::Code::kConfig, "'" + std::string(text) + "' names no key", where);
   for (const char c : result.key)
     if (!key_char(c))
       return base::fail(base::Code::kConfig,
-                        "'" + result.key + "' is no key: '" + std::string(1, c) + "' cannot stand in one", where,
+                        "'" + result.key + "' is not a key: '" + std::string(1, c) + "' is not allowed in one", where,
                         c == '@' ? "Choose a preset by its group: ncu=default, nsys=default (`config show` lists them)."
                                  : "Write names joined by dots: run.keep=5.");
   if (equal == std::string_view::npos) return result;

@@ -48,7 +48,7 @@ std::string recorded_values(const Config& config) {
 
 std::string recorded_inputs(const Config& config) {
   const base::Redactor redactor;
-  std::string text = "# What config.yaml was made of, in the order in which it was laid over each other.\nfiles:\n";
+  std::string text = "# The sources of config.yaml, later ones over earlier ones.\nfiles:\n";
   for (const std::string& file : config.files) text += "  - " + flow(file) + "\n";
   text += "groups:\n";
   for (const Choice& choice : config.choices) {

@@ -66,7 +66,7 @@ std::string_view type_name(Type type) {
     case Type::kSize: return "size";
     case Type::kList: return "list";
     case Type::kExpressions: return "range expressions";
-    case Type::kMap: return "map of texts";
+    case Type::kMap: return "map of strings";
     case Type::kAny: return "anything";
   }
   return "?";
@@ -86,9 +86,9 @@ std::string describe(const Key& key) {
     case Type::kDuration: return "a duration (500ms, 30s, 5m, 2h)";
     case Type::kSize: return "a size (4096, 512K, 64M, 4G)";
     case Type::kList:
-      return key.allowed.empty() ? "a list of texts" : "a list of " + base::join(choices(key.allowed), ", ");
+      return key.allowed.empty() ? "a list of strings" : "a list of " + base::join(choices(key.allowed), ", ");
     case Type::kExpressions: return "a range expression, several joined by ';', or a list of them";
-    case Type::kMap: return "a map of texts";
+    case Type::kMap: return "a map of strings";
     case Type::kAny: return "a value";
   }
   return {};
@@ -162,7 +162,7 @@ base::Result<void> check(const Key& key, std::string_view path, Value& value) {
     }
     for (const Value& item : value.items) {
       if (!item.is_scalar() || item.is_null())
-        return base::fail(base::Code::kConfig, std::string(path) + ": an item is no text", item.where);
+        return base::fail(base::Code::kConfig, std::string(path) + ": an item is not text", item.where);
       TRY(check_choice(key, path, item));
     }
     return {};

@@ -36,7 +36,7 @@ class Builder : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto known = anchors_.find(anchor);
-    if (known == anchors_.end()) throw Refused("an alias stands inside the value that it names", mark);
+    if (known == anchors_.end()) throw Refused("an alias is inside the value that it names", mark);
     count(known->second, mark);
     add(known->second, mark, 0);
   }
@@ -112,7 +112,7 @@ class Builder : public YAML::EventHandler {
         throw Refused("merge keys (<<) are not supported", mark,
                       "Write the keys out, or put them into a file of a config group.");
       if (const Value* first = frame.value.find(value.text))
-        throw Refused("key '" + value.text + "' stands twice in one map (first at " + first->where + ")", mark,
+        throw Refused("key '" + value.text + "' is in one map twice (first at " + first->where + ")", mark,
                       "Remove one of the two.");
       frame.key = value.text;
       frame.has_key = true;

@@ -42,13 +42,12 @@ std::vector<Cause> said_by(const std::string& tool) {
     }
     std::string_view cure = message.cure;
     while (cure.ends_with('.')) cure.remove_suffix(1);
-    out.push_back({std::string(message.id), std::string(message.explanation), "Known by its words: " + words + ".",
-                   std::string(cure),
-                   tool == "ncu"
-                       ? "ncu 2020.3 to 2024.1: run without a GPU; 2025.3.1: recorded; later ones: documentation"
-                   : tool == "nsys" ? "nsys 2022.4 and 2025.3.1: run; later ones: documentation"
-                                    : "the texts of CUDA 11 to 13 and of PyTorch 2",
-                   base::exit_code(message.code)});
+    out.push_back(
+        {std::string(message.id), std::string(message.explanation), "Recognized by: " + words + ".", std::string(cure),
+         tool == "ncu"    ? "ncu 2020.3 to 2024.1: run without a GPU; 2025.3.1: recorded; later ones: documentation"
+         : tool == "nsys" ? "nsys 2022.4 and 2025.3.1: run; later ones: documentation"
+                          : "the texts of CUDA 11 to 13 and of PyTorch 2",
+         base::exit_code(message.code)});
   }
   return out;
 }
@@ -118,14 +117,15 @@ int exit_code_of(std::span<const model::Finding> findings) {
 std::string causes_page() {
   std::string text =
       "# Causes\n\n"
-      "What the doctor can find wrong, what it means, and what to do. Each has a stable id, under which it stands in "
-      "the doctor's\noutput, in `status.json` and in reports. This page is written by `rangescope doctor --causes`.\n";
+      "For readers of a doctor's finding: every cause that the doctor knows, what it means, and what to do. Its id is "
+      "stable and\nappears in the doctor's output, in `status.json` and in reports. `rangescope doctor --causes` "
+      "writes this page.\n";
   for (const Chapter& chapter : chapters()) {
     text += "\n## " + chapter.title + "\n\n" + chapter.about + "\n";
     for (const Cause& cause : chapter.causes) {
       text += "\n### `" + cause.id + "`: " + cause.title + "\n\n";
       text += cause.explanation + "\n\n";
-      text += "**Cure:** " + cause.cure + ".\n\n";
+      text += "**Remedy:** " + cause.cure + ".\n\n";
       text += "*Known from:* " + cause.seen + ".\n";
     }
   }

@@ -20,7 +20,7 @@ base::Error refused(std::string_view text, const RangeRefusal& refusal) {
       if (term.start_end) forms.push_back("'" + *term.start_end + "' (start/end)");
     }
     hint = "Write " + base::join(forms, refusal.terms.size() > 1 ? " and " : " or ");
-    if (refusal.terms.size() > 1) hint += ", each as an expression of its own";
+    if (refusal.terms.size() > 1) hint += ", each as a separate expression";
     hint += ".";
   }
   return {base::Code::kUsage, "range expression: " + refusal.reason, "'" + std::string(text) + "'", std::move(hint)};

@@ -142,17 +142,17 @@ std::string refusal(std::string_view text) {
 TEST(RangeExpression, RefusalsSayWhyAndWhatInstead) {
   EXPECT_EQ(refusal(""), "it is empty, which matches nothing | ");
   EXPECT_EQ(refusal("[A]"), "'[' and ']' around a single name match nothing | Write '[A'.");
-  EXPECT_EQ(refusal("A,"), "an empty name beside ',' matches nothing | Write 'A' (start/end).");
+  EXPECT_EQ(refusal("A,"), "an empty name next to ',' matches nothing | Write 'A' (start/end).");
   EXPECT_EQ(refusal("A/,B/"),
             "',' joins start/end ranges only; a list of push/pop ranges matches nothing | "
-            "Write 'A/' and 'B/', each as an expression of its own.");
+            "Write 'A/' and 'B/', each as a separate expression.");
   EXPECT_EQ(refusal("A/A"),
-            "a name cannot stand twice in a stack expression: it means its topmost occurrence | Write 'A/'.");
+            "a name cannot be in a stack expression twice: it means its topmost instance | Write 'A/'.");
   EXPECT_EQ(refusal("\"A/\""), "quotes are not part of the syntax and match nothing | Write 'A/'.");
   EXPECT_EQ(refusal("A/ "), "white space around it is significant and matches nothing | Write 'A/'.");
   EXPECT_EQ(refusal("layer*/"), "'*' inside a name or domain is a letter, not a wildcard | Write 'regex:^layer.*/'.");
   EXPECT_EQ(refusal("*@A/"), "'*' inside a name or domain is a letter, not a wildcard | Write 'regex:.*@^A$/'.");
-  EXPECT_EQ(refusal("*/B"), "a quantifier cannot stand first | Write 'B/'.");
+  EXPECT_EQ(refusal("*/B"), "a quantifier cannot come first | Write 'B/'.");
   EXPECT_EQ(refusal("@A/"), "there is no domain before '@' | Write 'A/'.");
   EXPECT_EQ(refusal("A@B@C/"), "there may be one domain: '@' in a name needs a backslash | ");
   EXPECT_EQ(refusal("/"), "there is no name in it | ");
@@ -164,7 +164,7 @@ TEST(RangeExpression, RefusalsSayWhyAndWhatInstead) {
             "Write 'regex:Range[0-9]/' or 'regex:Range[0-9/]' (start/end).");
   EXPECT_EQ(refusal("A;B/"),
             "a list with ';' matches nothing (a name that holds ';' can be had with regex:) | "
-            "Write 'A/' and 'A' (start/end) and 'B/', each as an expression of its own.");
+            "Write 'A/' and 'A' (start/end) and 'B/', each as a separate expression.");
   EXPECT_EQ(refusal("LLM@"),
             "there is no range after the domain | Write 'regex:^LLM$@.*/' or 'regex:^LLM$@.*' (start/end).");
   EXPECT_NE(refusal("regex:(A/").find("not a regular expression"), std::string::npos);

@@ -117,7 +117,7 @@ base::Result<Normalized> normalize(std::string_view written) {
   const auto pieces = list_of(unquoted(written));
   if (pieces.empty()) return base::fail(RangeExpression::parse(""));
   if (pieces.size() > 1) {
-    out.notes.push_back("'" + std::string(base::trim(written)) + "' is a list: each part is an expression of its own.");
+    out.notes.push_back("'" + std::string(base::trim(written)) + "' is a list: each part is a separate expression.");
   }
   for (const std::string_view piece : pieces) {
     if (auto path = path_term(piece)) {
@@ -131,8 +131,8 @@ base::Result<Normalized> normalize(std::string_view written) {
       auto good = TRY(checked(term_of(piece, *parts)));
       const NormalizedTerm& term = out.terms.emplace_back(std::move(good));
       if (term.push_pop && term.start_end) {
-        out.notes.push_back("'" + term.written + "' does not say which kind of range: push/pop " + "'" +
-                            *term.push_pop + "' or start/end '" + *term.start_end + "'.");
+        out.notes.push_back("'" + term.written + "' does not name the kind of range: push/pop " + "'" + *term.push_pop +
+                            "' or start/end '" + *term.start_end + "'.");
       }
       continue;
     }

@@ -215,7 +215,7 @@ std::variant<Parts, RangeRefusal> parse_start_end(Parts parts, std::string_view 
   if (kept.size() != names.size()) {
     if (kept.empty()) return refuse("there is no name in it");
     NormalizedTerm term = start_end(std::string(head) + base::join(kept, ","));
-    return refuse("an empty name beside ',' matches nothing", {term});
+    return refuse("an empty name next to ',' matches nothing", {term});
   }
   for (const std::string_view name : names) {
     if (parts.regex) {
@@ -244,7 +244,7 @@ std::optional<RangeRefusal> check_repetition(const Parts& parts, std::string_vie
     for (std::size_t j = i + 1; j < parts.elements.size(); ++j) {
       if (parts.elements[j].kind == Element::Kind::kName && parts.elements[j].text == parts.elements[i].text) {
         if (j == i + 2 && parts.elements[i + 1].kind == Element::Kind::kAny) break;  // 'A/*/A' matches a single A
-        return refuse("a name cannot stand twice in a stack expression: it means its topmost occurrence",
+        return refuse("a name cannot be in a stack expression twice: it means its topmost instance",
                       {push_pop(std::string(head) + escape_range_name(parts.elements[i].text) + "/")});
       }
     }
@@ -275,7 +275,7 @@ std::variant<Parts, RangeRefusal> parse_push_pop(Parts parts, std::string_view i
     std::string rest;
     for (std::size_t i = 1; i < names.size(); ++i) rest += std::string(names[i]) + "/";
     const bool useless = rest.empty() || rest.starts_with('*') || rest.starts_with('+') || parts.bottom;
-    return refuse("a quantifier cannot stand first",
+    return refuse("a quantifier cannot come first",
                   {push_pop(useless ? std::string(kRegexPrefix) + ".*/" : std::string(head) + rest)});
   }
   for (const std::string_view name : names) {

@@ -44,12 +44,12 @@ std::string diagnosed(const model::Session& session) {
   }
   if (cause != nullptr) return cause->detail;
   static constexpr std::pair<std::string_view, const char*> kHints[] = {
-      {"nsys", "Check what nsys was told to record: --trace=cuda,nvtx"},
-      {"ncu", "Check what ncu was told to profile: its filters chose no kernel"},
+      {"nsys", "Check that nsys recorded with --trace=cuda,nvtx"},
+      {"ncu", "Check ncu's filters: they matched no kernel"},
       {"kineto", "Check that the profiler was active: torch.profiler records CPU and CUDA between start() and stop()"}};
   for (const auto& [format, hint] : kHints)
     if (session.sources.front().format.starts_with(format)) return hint;
-  return "Check what the tool was told to record";
+  return "Check the tool's recording options";
 }
 
 base::Error nothing(const std::filesystem::path& input, const model::Session& session) {
@@ -60,14 +60,13 @@ base::Error nothing(const std::filesystem::path& input, const model::Session& se
     error.hint = diagnosed(session);
   } else {
     error.what = "nothing was captured: " + why_no_range(session);
-    error.hint =
-        !session.processes.empty() ? "Check that the part of the program that has ranges ran"
-        : std::any_of(session.losses.begin(), session.losses.end(),
-                      [](const model::Loss& loss) { return loss.kind == "no_capture_file"; })
-            ? "Let the program open and write files: ulimit -n and ulimit -f, free space, memory"
-            : "Check that the program calls NVTX 3 (C and C++: nvtx3 headers; Python: the nvtx package or "
-              "torch.cuda.nvtx), may open files, and is neither setuid nor run in a container of its own; if it went "
-              "on in the background, report on the run when that has ended";
+    error.hint = !session.processes.empty() ? "Check that the part of the program with ranges ran"
+                 : std::any_of(session.losses.begin(), session.losses.end(),
+                               [](const model::Loss& loss) { return loss.kind == "no_capture_file"; })
+                     ? "Let the program open and write files: ulimit -n and ulimit -f, free space, memory"
+                     : "Check that the program calls NVTX 3 (C and C++: nvtx3 headers; Python: the nvtx package or "
+                       "torch.cuda.nvtx), may open files, and is neither setuid nor run in a separate container; if it "
+                       "continued in the background, report on the run once that has ended";
   }
   return error;
 }
@@ -105,10 +104,10 @@ bool holds_program(const model::Session& session) {
 }
 
 std::string why_no_range(const model::Session& native) {
-  if (!native.processes.empty()) return base::counted(native.processes.size(), "process") + ", and none opened a range";
+  if (!native.processes.empty()) return base::counted(native.processes.size(), "process") + ", but none opened a range";
   for (const model::Loss& loss : native.losses)
     if (loss.kind == "no_capture_file" || loss.kind == "musl_program") return loss.detail;
-  return "no process loaded rangescope's library, or none that did could write into the run directory";
+  return "no process loaded rangescope's library, or those that did could not write into the run directory";
 }
 
 // The folder for captures is there, and nothing is in it.

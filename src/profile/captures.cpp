@@ -106,8 +106,8 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
   for (const std::vector<fs::path>& parts : read::recordings(paths)) {
     const fs::path& path = parts.front();
     if (const fs::path* whole = read::whole_of(parts, paths)) {
-      captured.notes.push_back(path.string() + " was left out: it was made of " + whole->string() +
-                               ", which is read already");
+      captured.notes.push_back(path.string() + " was left out: it was made from " + whole->string() +
+                               ", which is already read");
       continue;
     }
     if (const auto run = report::tables::exported_run(path)) {

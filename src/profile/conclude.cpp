@@ -75,7 +75,7 @@ std::vector<Finding> findings_of(const collect::Outcome& outcome, const std::str
                    outcome.message,
                    "Read its output in the run directory",
                    {},
-                   tool + " gave no reason that is known"});
+                   tool + " gave no known reason"});
   return out;
 }
 
@@ -111,8 +111,8 @@ void Engine::diagnose(const std::vector<std::string>& missing, bool reported) {
     if (args_.native.library.empty())
       if (auto library = collect::native::find_library()) args_.native.library = *library;
     if (!args_.native.library.empty()) {
-      base::info("looking at the program once without a profiler, to say why nothing was captured");
-      if (auto ran = native_stage("look"); !ran) base::detail("no look: " + ran.error().what);
+      base::info("probe run of the program without a profiler, to find out why nothing was captured");
+      if (auto ran = native_stage("look"); !ran) base::detail("no probe run: " + ran.error().what);
       program_failed_.reset();  // the look's own failure is a finding, not the run's end
     }
   }
@@ -184,8 +184,8 @@ Engine::Conclusion Engine::conclusion(const std::optional<base::Error>& failure,
 
 Done Engine::conclude(const std::optional<base::Error>& failure) {
   if (std::error_code error; !std::filesystem::exists(run_, error) && !error)
-    return {.code = say({base::Code::kIo, "the run directory was removed while the program ran: nothing is left",
-                         run_.string(), "Keep it out of the program's reach: --run-dir DIR"}),
+    return {.code = say({base::Code::kIo, "the program removed the run directory: nothing is left", run_.string(),
+                         "Put it where the program does not delete it: --run-dir DIR"}),
             .end = program_failed_};
   if (auto there = base::still_in_place(run_); !there) {  // nothing is read through a path of others
     const int own = say(there.error());
@@ -221,7 +221,7 @@ Done Engine::conclude(const std::optional<base::Error>& failure) {
   if (reported) reported = runner_->recorded();
   if (reported && args_.strict && has_loss(whole.report))
     reported =
-        base::fail(base::Code::kDataLoss, "data was lost", run_.string(), "Without --strict losses are reported only");
+        base::fail(base::Code::kDataLoss, "data was lost", run_.string(), "Without --strict, losses are only reported");
 
   concluded_ = conclusion(failure, reported, missing);
   done.code = concluded_.code;

@@ -141,10 +141,10 @@ Result<PreparedCounters> prepare_samples(collect::native::CounterRequest request
 }
 
 std::string cost_sentence(const collect::native::CounterPlan& plan) {
-  if (plan.metrics.empty()) return "samples of the program counter: where they are taken, kernels run one by one";
+  if (plan.metrics.empty()) return "program-counter samples: sampled kernels run one by one";
   return base::counted(plan.metrics.size(), "metric") + " in " + base::counted(plan.passes, "pass") +
          (plan.configurations.size() > 1 ? " of " + base::counted(plan.configurations.size(), "configuration") : "") +
-         " on " + plan.chip + ": a range needs " + base::counted(plan.passes, "occurrence") + " for one complete set";
+         " on " + plan.chip + ": a range needs " + base::counted(plan.passes, "instance") + " for one complete set";
 }
 
 Result<std::vector<std::pair<fs::path, std::string>>> counter_files(const PreparedCounters& prepared,

@@ -95,7 +95,7 @@ std::string wait_for_idle(std::chrono::nanoseconds limit, const std::map<std::st
   if (told.empty()) return {};
   const auto waited = base::format_ns(static_cast<double>((steady_clock::now() - begin).count()));
   return busy.empty() ? "--wait-idle: waited " + waited + " for the GPU (" + told + ")"
-                      : "--wait-idle: " + busy + " after " + waited + "; the program runs all the same";
+                      : "--wait-idle: " + busy + " after " + waited + "; the program runs anyway";
 }
 
 }  // namespace
@@ -113,7 +113,7 @@ void Engine::note(const std::string& text) {
 /// A stage with results that the time limit ended: what came after is missing, and every report says so.
 void Engine::cut_short(const std::string& stage, const base::Ended& ended) {
   if (!ended.timed_out) return;
-  cut_.push_back({"timed_out", 1, "the time limit ended stage " + stage + "; what the program did later is missing"});
+  cut_.push_back({"timed_out", 1, "the time limit ended stage " + stage + "; later work of the program is missing"});
   base::warn(cut_.back().detail);
 }
 
@@ -215,11 +215,11 @@ base::Result<void> Engine::prepare() {
   nsys_ = config_.flag("pipeline.nsys.enable");
   ncu_ = config_.flag("pipeline.ncu.enable");
   if (!native_ && !nsys_ && !ncu_)
-    return base::fail(base::Code::kConfig, "every stage is switched off", "pipeline",
+    return base::fail(base::Code::kConfig, "every stage is disabled", "pipeline",
                       "Enable pipeline.native, pipeline.nsys or pipeline.ncu.");
   if (config_.list("workload.command").empty())
     return base::fail(base::Code::kUsage, "there is no program to run", {},
-                      "Put it behind --: rangescope profile -- python train.py");
+                      "Put it after --: rangescope profile -- python train.py");
   if (const std::string program = config_.list("workload.command").front();
       program.find('/') == std::string::npos && !base::find_on_path(program))
     return base::fail(base::Code::kNoInput, "there is no program '" + base::printable(program) + "' on PATH", {},
@@ -229,16 +229,16 @@ base::Result<void> Engine::prepare() {
   inputs_ = TRY(runs::look_at_inputs(inputs, config_.text("workload.cwd").value_or("")));
   if (const auto rule = config_.text("run.compress")) TRY(runs::parse_compress(*rule));
   if (args_.repeat != 1 && !native_)
-    return base::fail(base::Code::kUsage, "the native stage is what is repeated, and it is off", "--repeat",
+    return base::fail(base::Code::kUsage, "--repeat repeats the native stage, which is off", "--repeat",
                       "Leave --no-native out, or run the command several times.");
   if (args_.native.extra_env.contains(wire::kLight) && !native_)
-    return base::fail(base::Code::kUsage, "a light run is one of the native stage, and it is off", "--light",
+    return base::fail(base::Code::kUsage, "--light needs the native stage, which is off", "--light",
                       "Leave --no-native out.");
   if (args_.native.extra_env.contains(wire::kOverhead) && args_.native.extra_env.contains(wire::kLight))
-    return base::fail(base::Code::kUsage, "a light run traces nothing that a budget could hold down", "--overhead",
+    return base::fail(base::Code::kUsage, "--light traces no GPU work, so there is nothing to budget", "--overhead",
                       "Leave --light or --overhead out.");
   if (args_.native.extra_env.contains(wire::kOverhead) && !native_)
-    return base::fail(base::Code::kUsage, "the budget is that of the native stage, and it is off", "--overhead",
+    return base::fail(base::Code::kUsage, "--overhead needs the native stage, which is off", "--overhead",
                       "Leave --no-native out.");
   if (opens_window_by_calls(config_)) args_.windows.counted = WindowChoice::Counted{"", 1, 1};
   TRY(check_windows());
@@ -274,7 +274,7 @@ base::Result<void> Engine::check_windows() const {
     return base::fail(base::Code::kUsage, "--keep-last records all the time", "--keep-last",
                       "Leave out --after, --for, --window and --stopped");
   if (args_.windows.counted && (args_.windows.stopped || args_.windows.after || args_.windows.length))
-    return base::fail(base::Code::kUsage, "--window says when the window begins and ends", "--window",
+    return base::fail(base::Code::kUsage, "--window already defines the window", "--window",
                       "Leave out --after, --for and --stopped");
   const std::pair<bool, const char*> refused[] = {{!native_, "--no-native"},
                                                   {nsys_, "--nsys"},
@@ -286,7 +286,7 @@ base::Result<void> Engine::check_windows() const {
   for (const auto& [given, option] : refused)
     if (given)
       return base::fail(base::Code::kUsage,
-                        std::string("windows hold what the native stage records of one run, without ") + option, option,
+                        std::string("windows record one run of the native stage, without ") + option, option,
                         "Leave it out, or --after, --for, --window and --stopped");
   return {};
 }
@@ -298,8 +298,8 @@ base::Result<collect::Abilities> Engine::able(const std::string& tool) const {
   const auto conf = config::shipped_folder();
   auto known = conf ? collect::newest_known(tool, *conf / "tools") : can;
   if (!known) return can;
-  base::warn("no " + tool + " was found here; its commands are those for " + tool + " " +
-             collect::to_string(known->version) + ", the newest version that is known");
+  base::warn("no " + tool + " was found here; the commands are for " + tool + " " + collect::to_string(known->version) +
+             ", the newest version that is known");
   return known;
 }
 
@@ -341,8 +341,8 @@ base::Result<void> Engine::plan_counters() {
   const bool pc = names.empty() && args_.counters.pc != "off", must = args_.counters.pc == "on";
   if (names.empty() && !pc) return {};
   if (must && !names.empty())
-    return base::fail(base::Code::kUsage, "metrics are counted by the hardware that samples the program counter",
-                      "--pc", "Run the program twice: with --metrics, and with --pc on.");
+    return base::fail(base::Code::kUsage, "--metrics and --pc need the same hardware", "--pc",
+                      "Run the program twice: with --metrics, and with --pc on.");
   if (std::find(names.begin(), names.end(), "") != names.end())
     return base::fail(base::Code::kUsage, "an empty name in '" + base::join(names, ",") + "'", "--metrics");
   const collect::Wish wanted = wish();
@@ -350,17 +350,17 @@ base::Result<void> Engine::plan_counters() {
   if (!native_) {
     no_counters_ = "the native stage is off";
     if (ncu_ || (pc && !must)) return {};
-    return base::fail(base::Code::kConfig, "metrics are asked for, and nsys measures none", "pipeline.native.metrics",
+    return base::fail(base::Code::kConfig, "metrics are requested, but nsys measures none", "pipeline.native.metrics",
                       "Switch ncu or the native stage on: --ncu or --native.");
   }
   for (const auto& [setting, why] :
        {std::pair{wire::kLight, "--light keeps CUPTI out of the program, and counters of ranges need it"},
-        std::pair{wire::kOverhead, "--overhead chooses what is traced, and so do counters of ranges"}}) {
+        std::pair{wire::kOverhead, "--overhead and counters of ranges both choose what is traced"}}) {
     if (!args_.native.extra_env.contains(setting)) continue;
     no_counters_ = why;
     if (ncu_ || (pc && !must)) return {};
     return base::fail(base::Code::kUsage, no_counters_, pc ? "--pc" : "--metrics",
-                      "Leave one of them out; what is sampled of the GPU is in the report without either.");
+                      "Leave one of them out; GPU samples are in the report without either.");
   }
   args_.counters.ranges = ranges_;
   args_.counters.kernels = args_.analysis.kernels;
@@ -368,7 +368,7 @@ base::Result<void> Engine::plan_counters() {
   args_.counters.every = static_cast<std::uint32_t>(config_.integer("ranges.every").value_or(1));
   if (pc && !config_.set_by_user("pipeline.native.rounds")) args_.counters.rounds = 2;  // each is dear
   if (!pc && !args_.analysis.kernels.empty() && args_.counters.per != "kernel")
-    note("native counters of a range hold every kernel in it; --per kernel counts those of --kernel alone");
+    note("native counters of a range include every kernel in it; use --per kernel to count only those of --kernel");
   auto plan = pc ? prepare_samples(args_.counters) : prepare_counters(names, args_.counters);
   if (plan) {
     counters_ = std::move(*plan);
@@ -414,7 +414,7 @@ int Engine::print_plans() {
     }
     code |= print(repeat > 1 ? fmt::format("native, repetition {} of {}", i, repeat) : "native", native_plan(run_));
     if (counters_ && counters_->request.passes == "relaunch")
-      std::puts("# and again, with RANGESCOPE_DIR a folder beside, until no range lacks passes");
+      std::puts("# and again, with another RANGESCOPE_DIR, until no range lacks passes");
   }
   run_ = whole;
   if (nsys_) {
@@ -482,7 +482,7 @@ base::Result<void> Engine::stages() {
       std::ranges::all_of(ranges_.include, kind_said) && std::ranges::all_of(ranges_.exclude, kind_said);
   const bool uncertain = ncu_ && (!kinds_said || (collect::is_ladder(mode_) && !ranges_.include.empty()));
   if (!native_ && !nsys_ && uncertain && config_.flag("pipeline.probe", true) && !args_.native.library.empty()) {
-    note("looking at the program once without a profiler, to see which ranges it has (--no-probe forbids it)");
+    note("probe run of the program without a profiler, to find its ranges (--no-probe skips it)");
     TRY(native_stage("look"));
     if (program_failed_ || runner_->interrupted()) return {};
   }

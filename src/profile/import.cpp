@@ -48,7 +48,7 @@ fs::path unused(const fs::path& wanted) {
 /// Reads it once, to know that it can be read and what it is. kUsage for a run; the readers' errors.
 base::Result<Given> examine(const fs::path& path, const read::Options& options) {
   if (runs::is_run_dir(path))
-    return base::fail(base::Code::kUsage, "this is a run already", path.string(),
+    return base::fail(base::Code::kUsage, "this is already a run", path.string(),
                       "Copy the folder, or name what is in it.");
   auto reader = TRY(read::find_reader(path));
   Given given{path, {}, reader, {}};

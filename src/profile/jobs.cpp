@@ -30,7 +30,7 @@ base::Result<std::vector<std::uint32_t>> parse_ranks(const std::vector<std::stri
       unsigned first = 0, last = 0;
       if (!wire::parse_rank(from.c_str(), first) || !wire::parse_rank(to.c_str(), last) || last < first ||
           last - first > kMostListed)
-        return base::fail(base::Code::kUsage, "'" + base::printable(part) + "' is no rank", where,
+        return base::fail(base::Code::kUsage, "'" + base::printable(part) + "' is not a rank", where,
                           "Write numbers from 0 with commas between: 0,8,16-23");
       for (unsigned rank = first; rank <= last; ++rank) ranks.push_back(rank);
     }
@@ -99,7 +99,7 @@ void add_job(const runs::job::Job& job, model::Report& report) {
                                 [](const model::Region& region) { return analyze::is_communication(region.domain); });
   if (!seen && (job.launcher == "openmpi" || job.launcher == "pmix" || job.launcher == "slurm"))
     report.notes.push_back(
-        "no call of MPI was seen in any rank: the program makes none, links MPI statically, or ran with --no-mpi");
+        "no rank made an MPI call: the program makes none, links MPI statically, or ran with --no-mpi");
 }
 
 analyze::RunFacts facts_of_job(const runs::job::Job& job, const fs::path& first) {
@@ -171,8 +171,7 @@ base::Result<Analyzed> analyze_named(const fs::path& root, const std::vector<std
   auto analyzed = analyze_inputs(inputs, run, options, reading);
   const auto no_rank = [](const model::ReportProcess& process) { return !process.rank; };
   if (analyzed && !reading.ranks.empty() && std::ranges::all_of(analyzed->report.processes, no_rank))
-    return base::fail(base::Code::kUsage, "these files do not say of which rank their processes are", "--rank",
-                      "Leave out --rank.");
+    return base::fail(base::Code::kUsage, "these files do not record ranks", "--rank", "Leave out --rank.");
   return analyzed;
 }
 

@@ -350,8 +350,8 @@ base::Result<void> call_in(std::uint32_t pid, const Places& places, std::uint64_
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  return refused("no thread of it waited in a system call that can be left and begun again",
-                 "Begin it with: rangescope profile --stopped -- PROGRAM");
+  return refused("no thread waited in a system call that can be restarted",
+                 "Start it with: rangescope profile --stopped -- PROGRAM");
 }
 
 base::Result<Places> places_of(std::uint32_t pid) {
@@ -363,8 +363,8 @@ base::Result<Places> places_of(std::uint32_t pid) {
   Places places{std::move(*libc), std::move(*linker), 0};
   places.restorer = restorer_of(places.libc);
   if (places.restorer == 0 || places.linker.file.empty())
-    return base::fail(std::move(refused("its libc was replaced on disk since it began, or is not known here",
-                                        "Begin it anew", base::Code::kToolMissing)));
+    return base::fail(std::move(refused("its libc was replaced on disk since it started, or is unknown here",
+                                        "Restart it", base::Code::kToolMissing)));
   return places;
 }
 
@@ -390,17 +390,17 @@ base::Result<void> may_load(const Target& target, const fs::path& library) {
   const auto filters = [](const std::string& text) { return base::to_uint(text).value_or(0); };
   if (filters(status_of(pid, "Seccomp_filters:")) >
       filters(status_of(static_cast<std::uint32_t>(::getpid()), "Seccomp_filters:")))
-    return refused("it has put itself under a seccomp filter, which might end it");
-  if (status_of(pid, "Seccomp:") == "1") return refused("it has put itself under strict seccomp, which would end it");
+    return refused("it runs under a seccomp filter, which might kill it");
+  if (status_of(pid, "Seccomp:") == "1") return refused("it runs under strict seccomp, which would kill it");
   if (status_of(pid, "x86_Thread_features:").find("shstk") != std::string::npos)
-    return refused("its returns are guarded by a shadow stack");
+    return refused("it uses a shadow stack");
   if (status_of(pid, "State:").starts_with("T") || status_of(pid, "State:").starts_with("t"))
-    return refused("it is stopped", "Let it go on: kill -CONT " + std::to_string(pid));
+    return refused("it is stopped", "Continue it: kill -CONT " + std::to_string(pid));
   if (const std::string tracer = status_of(pid, "TracerPid:"); tracer != "0" && !tracer.empty())
     return refused("process " + tracer + " traces it (a debugger, strace)");
   for (const std::string& entry : target.environment)
     if (entry.starts_with(std::string(wire::kDir) + "="))
-      return refused("rangescope profile records it already", "Ask that run: rangescope ctl " + std::to_string(pid));
+      return refused("rangescope profile already records it", "Ask that run: rangescope ctl " + std::to_string(pid));
   if (const auto there = find_image(pid, {library.filename().string()}, false);
       there && !same_file(proc(pid, "root" + there->path), library))
     return refused("another rangescope's library is in it: " + there->path);
@@ -443,7 +443,7 @@ base::Result<void> begin_in(const Target& target, const fs::path& library, const
 #else
 
 base::Result<void> may_load(const Target&, const fs::path&) {
-  return refused("that is done on x86-64 alone", {}, base::Code::kToolMissing);
+  return refused("this works only on x86-64", {}, base::Code::kToolMissing);
 }
 base::Result<void> begin_in(const Target& target, const fs::path& library, const std::string&) {
   return may_load(target, library);

@@ -41,7 +41,7 @@ base::Result<std::pair<std::vector<std::string>, std::string>> latest(const conf
   }
   if (given[0] && given[1])
     return base::fail(base::Code::kUsage,
-                      "two options for one thing: " + std::string(config::find_key(alias)->flag) +
+                      "two names of one option: " + std::string(config::find_key(alias)->flag) +
                           " is another name of " + std::string(config::find_key(key)->flag),
                       {}, "Use " + std::string(config::find_key(key)->flag) + ".");
   return std::pair{config.list(chosen), std::string(chosen)};
@@ -133,13 +133,12 @@ void warn_of_idle_keys(const config::Config& config) {
       for (const std::string_view key :
            {"per", "rounds", "passes", "flush_caches", "arm_wait", "skip_first", "trace_first"})
         if (on_command_line(done.where) && done.key == "pipeline.native." + std::string(key))
-          base::warn("no metrics are asked for, so nothing comes of " + done.key + "; add --metrics");
+          base::warn("no metrics are requested, so there is no use for " + done.key + "; add --metrics");
   if (config.integer("ranges.every").value_or(1) > 1 && config.list("pipeline.native.metrics").empty() &&
       !config.flag("pipeline.ncu.enable"))
-    base::warn(
-        "no counters are asked for, so nothing comes of ranges.every: traces hold every occurrence; add --metrics");
+    base::warn("no counters are requested, so ranges.every has no effect: traces hold every instance; add --metrics");
   for (const auto& [stage, keys] : idle)
-    base::warn(stage + " is off, so nothing comes of " + keys + "; add --" + stage);
+    base::warn(stage + " is off, so there is no use for " + keys + "; add --" + stage);
 }
 
 void warn_of_bars(const model::RangeSelection& ranges) {

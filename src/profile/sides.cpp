@@ -117,7 +117,7 @@ base::Result<model::Side> load_side(const std::string& written, const SideOption
 
 base::Result<model::Side> load_pushed(const std::string& written, const SideOptions& options) {
   if (base::Postgres::is_address(written))
-    return base::fail(base::Code::kUsage, "this is a store, and no run to push into one", "RUN", "Name a run");
+    return base::fail(base::Code::kUsage, "this is a store, not a run to push", "RUN", "Name a run");
   const auto job = TRY(runs::job::find_job(options.root, written));
   if (job) {
     analyze::Options analysis;
@@ -137,8 +137,8 @@ base::Result<fs::path> save_baseline(const fs::path& folder, const std::string& 
   TRY(analyze::check_repetitions(side));
   for (const model::Digest& run : side.runs)
     if (run.run.exit_code.value_or(0) != 0 || run.run.signal)
-      return base::fail(base::Code::kNotComparable, "the program failed, so its numbers are no baseline", run.run.id,
-                        "Make it end with 0 first");
+      return base::fail(base::Code::kNotComparable, "the program failed, so its numbers cannot be a baseline",
+                        run.run.id, "Make it end with 0 first");
   std::string machine = runs::machine_kind(side.runs.front());
   return runs::save_baseline(folder, {name, std::move(machine), runs::unix_now_ns(), std::move(side.runs)});
 }

@@ -110,7 +110,7 @@ class Splitter {
     json.field("schema", "rangescope.regions/1");
     json.open_array("regions");
     std::string table =
-        "# Regions\n\n| region | folder | results | occurrences | kernels | kernel time | measured each | bound |\n"
+        "# Regions\n\n| region | folder | results | instances | kernels | kernel time | measured each | bound |\n"
         "|---|---|---:|---:|---:|---:|---:|---|\n";
     for (const Written& one : written_) {
       json.open_object();

@@ -29,7 +29,7 @@ std::string why_unopened(const WindowChoice& windows) {
   if (!windows.counted) return "the program ended before its first window began (--after)";
   if (windows.counted->range.empty())
     return "the program did not call cudaProfilerStart() or cuProfilerStart() (--capture-range)";
-  return "the program ended before occurrence " + std::to_string(windows.counted->first) + " of range " +
+  return "the program ended before instance " + std::to_string(windows.counted->first) + " of range " +
          base::printable(windows.counted->range) + " (--window)";
 }
 
@@ -131,8 +131,8 @@ base::Result<void> Engine::read_native(const std::string& folder, const fs::path
   end_cpu(cpu, captures);
   if (const std::size_t running = collect::native::trim_captures(captures); running > 0 && !look)
     cut_.push_back({"process_running", running,
-                    base::counted(running, "process of it still runs", "processes of it still run") +
-                        ": what they do from now on is missing here"});
+                    base::counted(running, "of its processes still runs", "of its processes still run") +
+                        ": what they do from now on is not in the report"});
   auto session = read::read_any(captures);
   collect::Observed seen = observed(ran, runner_->interrupted());
   seen.text.clear();
@@ -175,7 +175,7 @@ base::Result<void> Engine::read_native(const std::string& folder, const fs::path
   if (!ran.ended.ok()) {
     program_failed_ = ran.ended;
     explanations_.push_back(
-        {(nsys_ || ncu_ ? "the program itself failed, without nsys and ncu: " : "the program ended by ") +
+        {(nsys_ || ncu_ ? "the program failed even without nsys and ncu: " : "the program ended by ") +
              base::describe(ran.ended) + (nsys_ || ncu_ ? "; they were not started" : ""),
          true});
   }
@@ -210,13 +210,13 @@ base::Result<void> Engine::relaunches() {
   for (int number = 2; number < kMost; ++number) {
     const auto progress = relaunch_progress(run_);
     if (!progress) {
-      base::warn("the program was not run again: the run before left no passes to go on with");
+      base::warn("the program was not run again: the previous run left no passes to continue");
       return {};
     }
     if (progress->lacking == 0) break;
     if (number > 2 && progress->done == done) {
       base::warn("relaunching stopped after " + std::to_string(number - 1) +
-                 " runs: the last one added no pass; its ranges launched other kernels, or did not come");
+                 " runs: the last one added no pass; its ranges launched different kernels, or did not occur");
       break;
     }
     done = progress->done;

@@ -83,7 +83,7 @@ base::Result<void> Engine::ncu_kernels() {
   if (top == 0 || !args_.analysis.kernels.include.empty() || options.values.count("kernel_id")) return {};
   const model::Session* seen = timeline();
   if (!seen || seen->kernels.empty()) {
-    if (nsys_ || native_) note("ncu: no stage before saw kernels, so none are chosen by time");
+    if (nsys_ || native_) note("ncu: no earlier stage saw kernels, so none are chosen by time");
     return {};
   }
   analyze::Options within = args_.analysis;
@@ -166,7 +166,7 @@ Outcome Engine::ncu_step(Step step, const std::string& report, const std::vector
   }
   runs::Stage stage =
       StageRunner::stage_of("ncu", "ncu " + collect::to_string(ncu_can_->version),
-                            std::string(collect::step_name(step)) + (trial ? " (one occurrence)" : ""), outcome, *ran);
+                            std::string(collect::step_name(step)) + (trial ? " (one instance)" : ""), outcome, *ran);
   stage.results = seen.results;
   if (!file.empty()) stage.report = fs::relative(file, run_).string();
   runner_->record(std::move(stage));
@@ -251,7 +251,7 @@ base::Result<void> Engine::ncu_stage() {
     if (evidence.kernels == 0) evidence.kernels.reset();
   }
   if (!ranges_.include.empty() && evidence.occurrences == 0)
-    note("ncu: none of the chosen ranges was seen in the stage before; it is tried all the same");
+    note("ncu: the previous stage saw none of the chosen ranges; trying anyway");
   other_threads(evidence);
   const auto rungs = collect::ladder(wish(), evidence, *ncu_can_);
   Outcome last;
@@ -275,7 +275,7 @@ base::Result<void> Engine::ncu_stage() {
     const bool ranges = rung.step == Step::kRange || rung.step == Step::kAppRange;
     if (collect::is_ladder(mode_) && rung.step == Step::kRange &&
         config_.integer("pipeline.ncu.ncu_cli.launch_count").value_or(2) != 1) {
-      note("replay mode " + name + " is tried on one occurrence first");
+      note("replay mode " + name + " is tried on one instance first");
       last = ncu_attempts(rung.step, "trial-range", {}, true);
       if (last.result != collect::Result::kOk) {
         if (last.fatal || runner_->interrupted()) break;

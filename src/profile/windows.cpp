@@ -111,8 +111,8 @@ base::Result<WindowChoice::Counted> parse_counted(const std::string& text) {
   constexpr std::uint64_t kMost = 1u << 31;
   if (!first || !last || *first == 0 || *last < *first || *last > kMost || colon == 0 ||
       colon >= sizeof control::Page::name)
-    return base::fail(base::Code::kUsage, "'" + base::printable(text) + "' names no occurrences of a range", "--window",
-                      "Write a range, the first and the last one: --window step:100-110");
+    return base::fail(base::Code::kUsage, "'" + base::printable(text) + "' does not name instances of a range",
+                      "--window", "Write a range, the first and the last one: --window step:100-110");
   return WindowChoice::Counted{text.substr(0, colon), static_cast<std::uint32_t>(*first),
                                static_cast<std::uint32_t>(*last)};
 }
@@ -163,7 +163,7 @@ static_assert(sizeof(History) < 65536, "a pipe holds one");
 
 base::Result<WindowChoice::When> parse_when(const std::string& text) {
   const auto wrong = [&] {
-    return base::fail(base::Code::kUsage, "'" + base::printable(text) + "' is no condition", "--when",
+    return base::fail(base::Code::kUsage, "'" + base::printable(text) + "' is not a condition", "--when",
                       "Write a range and what it is longer than: --when 'step > p99 * 1.5', --when 'step > 20ms'");
   };
   const auto above = text.rfind('>');
@@ -312,8 +312,8 @@ void Windows::State::opened(std::int64_t start_ns) {
 std::string Windows::State::start() {
   if (open.start_ns != 0) return fmt::format("error window {} is open already\n", open.window);
   const pid_t pid = program;
-  if (pid == 0 || over) return "error the program does not run\n";
-  if (page.first != 0) return "error the window of --window is to come\n";
+  if (pid == 0 || over) return "error the program is not running\n";
+  if (page.first != 0) return "error the window of --window has not started\n";
   const std::uint32_t window = windows + 1;
   const fs::path folder = folder_of(window);
   std::error_code error;
@@ -410,13 +410,13 @@ void Windows::State::look(const Closed& closed) {
 
 /// The windows of the last seconds become a run of their own.
 std::string Windows::State::mark(const std::string& name) {
-  if (!choice.keep_last) return "error nothing is kept to be marked: begin with profile --keep-last 60s\n";
-  if (name.empty() || name != base::sanitize_component(name)) return "error a mark's name is a plain word\n";
-  if (open.start_ns == 0) return "error the program does not run\n";
+  if (!choice.keep_last) return "error nothing is kept to mark: start with profile --keep-last 60s\n";
+  if (name.empty() || name != base::sanitize_component(name)) return "error a mark's name must be a plain word\n";
+  if (open.start_ns == 0) return "error the program is not running\n";
   const fs::path run = captures.parent_path(), folder = run / "marks" / name;
   std::error_code error;
   fs::create_directories(base::in_place(folder.parent_path()), error);
-  if (!fs::create_directory(base::in_place(folder), error)) return "error there is a mark of that name\n";
+  if (!fs::create_directory(base::in_place(folder), error)) return "error a mark of that name exists\n";
   rotate();
   fs::create_directory(base::in_place(folder / "native"), error);
   for (const Closed& closed : ring)
@@ -468,7 +468,7 @@ void Windows::State::turn() {
   } else if (closes && now >= *closes && open.start_ns != 0) {
     const std::uint32_t window = open.window;
     (void)stop();
-    base::info(fmt::format("window {} is over; the program goes on. Its report: rangescope ctl {} report", window,
+    base::info(fmt::format("window {} is over; the program continues. Its report: rangescope ctl {} report", window,
                            program.load()));
   }
   bury(false);

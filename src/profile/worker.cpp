@@ -74,8 +74,8 @@ base::Result<void> Worker::go_on_in_child() {
   if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) stopped_ = *ended;
   failed_ =
       base::fail(base::Code::kInternal,
-                 "what was captured was not read to the end: the reader ended by " + base::describe(*ended) +
-                     (signal == SIGKILL ? ", as where memory runs out" : ""),
+                 "the capture was not read to its end: the reader ended by " + base::describe(*ended) +
+                     (signal == SIGKILL ? ", probably for lack of memory" : ""),
                  {}, stopped_ ? "Read it later: rangescope report" : "Read it with more memory: rangescope report");
   return failed_;
 }

@@ -151,7 +151,7 @@ class Appender {
       to_.losses.push_back(
           {"clocks_not_aligned", 0,
            (from_.sources.empty() ? std::string("an input") : from_.sources[0].path) +
-               ": its clock's UTC time is unknown, so that moments cannot be compared between inputs; durations can"});
+               ": its clock's UTC time is unknown: durations can be compared between inputs, timestamps cannot"});
     }
     to_.begin_ns = std::min(to_.begin_ns, from_.begin_ns + shift_);
     to_.end_ns = std::max(to_.end_ns, from_.end_ns + shift_);
@@ -356,8 +356,8 @@ class Matcher {
     }
     if (missed > 0) {
       s_.losses.push_back({"unjoined_results", missed,
-                           "results of ncu for kernels that the timeline does not have at that place: " +
-                               base::join(unmet, ", ") + (missed > unmet.size() ? " ..." : "")});
+                           "results of ncu for kernels that the timeline lacks: " + base::join(unmet, ", ") +
+                               (missed > unmet.size() ? " ..." : "")});
     }
   }
 

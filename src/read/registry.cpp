@@ -90,7 +90,7 @@ base::Error not_understood(std::string_view head, const std::filesystem::path& p
     error.what += "it is empty";
     error.hint = "Whatever should have written it failed, or it was not copied whole.";
   } else {
-    error.what += "it begins with \"" + base::printable(head.substr(0, 24)) + '"';
+    error.what += "it starts with \"" + base::printable(head.substr(0, 24)) + '"';
   }
   const auto told = [&](std::string_view where, auto&& fits) {
     for (const Lookalike& known : lookalikes()) {
@@ -150,7 +150,7 @@ base::Result<const Reader*> find_reader(const std::filesystem::path& path) {
   if (!folder) {
     // A pipe would have to be read twice.
     if (!std::filesystem::is_regular_file(path, error))
-      return base::fail(base::Code::kNoInput, "this is no regular file", path.string(),
+      return base::fail(base::Code::kNoInput, "this is not a regular file", path.string(),
                         "Write what it gives to a file, and name that.");
     head = TRY(base::read_head(path, kHead));
   }

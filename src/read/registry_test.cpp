@@ -92,7 +92,7 @@ TEST(Lookalikes, AreNamed) {
        "Name\n",
        "this is what nvprof prints, which is not read | "},
       {"", "no reader understands this: it is empty | Whatever should have written it failed"},
-      {"hello", "no reader understands this: it begins with \"hello\" | Give a file of one of these formats: "},
+      {"hello", "no reader understands this: it starts with \"hello\" | Give a file of one of these formats: "},
   };
   for (const auto& [bytes, expected] : kinds) EXPECT_TRUE(answer_to(bytes).starts_with(expected)) << answer_to(bytes);
 }

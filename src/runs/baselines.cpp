@@ -30,7 +30,7 @@ T number_of(const Json& object, const char* key) {
 
 std::int64_t occurrences_of(const Json& region) {
   const Json& value = region.at("occurrences");
-  if (!value.is_number_integer()) throw std::range_error("occurrences is " + value.dump() + ", no whole number");
+  if (!value.is_number_integer()) throw std::range_error("occurrences is " + value.dump() + ", not an integer");
   return value.get<std::int64_t>();
 }
 
@@ -341,7 +341,7 @@ base::Result<std::filesystem::path> save_baseline(const std::filesystem::path& f
                                                   std::size_t samples) {
   if (baseline.name.empty() || base::sanitize_component(baseline.name) != baseline.name ||
       baseline.name.find('.') != std::string::npos)
-    return base::fail(base::Code::kUsage, "'" + base::printable(baseline.name) + "' is no name for a baseline",
+    return base::fail(base::Code::kUsage, "'" + base::printable(baseline.name) + "' is not a valid name for a baseline",
                       "--name", "Use letters, digits, _ and -");
   std::string text = "{ \"schema\": \"" + std::string(kBaseline) + "\", \"name\": " + line_of(baseline.name) +
                      ", \"machine\": " + line_of(baseline.machine) +

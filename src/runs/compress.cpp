@@ -89,7 +89,7 @@ base::Result<std::chrono::seconds> parse_compress(std::string_view text) {
   constexpr std::string_view kForm = "older-than ";
   if (text.starts_with(kForm))
     if (auto age = parse_age(text.substr(kForm.size()))) return age;
-  return base::fail(base::Code::kUsage, "'" + base::printable(text) + "' does not say which runs are compressed",
+  return base::fail(base::Code::kUsage, "'" + base::printable(text) + "' does not select runs to compress",
                     "run.compress", "Write 'older-than 7d', or 30s, 90m, 36h, 2w.");
 }
 

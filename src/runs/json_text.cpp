@@ -42,7 +42,7 @@ base::Result<nlohmann::json> read_json(const std::filesystem::path& path, std::s
   }
   const auto found = json.is_object() ? json.find("schema") : json.end();
   if (!json.is_object() || found == json.end() || !found->is_string())
-    return base::fail(base::Code::kBadData, "says no schema; expected " + std::string(schema), path.string());
+    return base::fail(base::Code::kBadData, "has no schema; expected " + std::string(schema), path.string());
   if (found->get<std::string>() != schema)
     return base::fail(base::Code::kBadData,
                       "has the schema '" + found->get<std::string>() + "'; expected " + std::string(schema),

@@ -50,7 +50,7 @@ base::Result<std::filesystem::path> make_run_dir(const std::filesystem::path& ro
     return base::fail(code, std::string("cannot make the run directory: ") + std::strerror(errno), path.string(),
                       "Name a folder that can be written with --runs");
   }
-  return base::fail(base::Code::kIo, "no name is free for a run directory", (root / name).string());
+  return base::fail(base::Code::kIo, "no free name for a run directory", (root / name).string());
 }
 
 std::filesystem::path next_run_dir(const std::filesystem::path& root) {
@@ -97,9 +97,9 @@ base::Result<std::filesystem::path> find_run(const std::filesystem::path& root, 
   if (matching.size() == 1) return matching.front();
   if (matching.size() > 1) {
     return base::fail(
-        base::Code::kUsage,
-        "'" + std::string(said) + "' begins the names of " + std::to_string(matching.size()) + " runs", root.string(),
-        "Say more of the name: " + matching[0].filename().string() + " or " + matching[1].filename().string());
+        base::Code::kUsage, "'" + std::string(said) + "' is the start of " + std::to_string(matching.size()) + " runs",
+        root.string(),
+        "Give more of the name: " + matching[0].filename().string() + " or " + matching[1].filename().string());
   }
   std::string hint = base::did_you_mean(said, names);
   if (hint.empty())

@@ -74,7 +74,7 @@ bool is_nsys_report(const fs::path& path) {
 
 base::Result<Packed> pack_run(const fs::path& run, const fs::path& archive, bool with_reports) {
   if (!is_run_dir(run))
-    return base::fail(Code::kUsage, "this is no run directory", run.string(),
+    return base::fail(Code::kUsage, "this is not a run directory", run.string(),
                       "Name a folder that rangescope made; `rangescope runs list` shows them.");
   // Neither hidden nor an option where it is unpacked.
   std::string root = fs::weakly_canonical(run).filename().string();
@@ -128,7 +128,7 @@ base::Result<void> replace_run(const std::filesystem::path& run, const std::file
   const auto differences = TRY(verify(whole.path));
   if (differences.empty()) return remove_run(run);
   return base::fail(base::Code::kBadData,
-                    differences.front().path + " is not as it was written (" + differences.front().what + ")",
+                    differences.front().path + " has changed since it was written (" + differences.front().what + ")",
                     run.string(), "The run was packed and stays; see `rangescope runs verify`");
 }
 

@@ -115,7 +115,7 @@ base::Result<void> removable(const fs::path& folder) {
     const std::string name = entry->path().filename().string();
     const bool folder_of_a_rank = !entry->is_symlink(ignored) && entry->is_directory(ignored);
     if (!folder_of_a_rank && (name == "job.json" || (name.starts_with(".job-") && name.ends_with(".json")))) continue;
-    if (!folder_of_a_rank || !member_of(entry->path())) return stays(entry->path(), "is no run of the job");
+    if (!folder_of_a_rank || !member_of(entry->path())) return stays(entry->path(), "is not a run of the job");
     if (const auto manifest = read_manifest(entry->path()); manifest && manifest->id != name)
       return stays(entry->path(), "is a copy of another run");
     const auto state = read_status(entry->path());

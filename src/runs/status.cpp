@@ -109,7 +109,7 @@ base::Result<Status> read_status(const std::filesystem::path& run) {
       status.state = alive ? State::kRunning : State::kInterrupted;
       if (!alive) {
         status.outcome = "interrupted";
-        status.message = "rangescope was killed before it could finish the run; what was captured is there";
+        status.message = "rangescope was killed before it could finish the run; the capture is kept";
       }
       return status;
     }

@@ -327,7 +327,7 @@ base::Result<History> Store::history(const std::string& region, const std::strin
     if (places.size() > 1) {
       std::vector<std::string> texts;
       for (const Place& place : places) texts.push_back(base::shell_quote(place.text));
-      return base::fail(base::Code::kUsage, "several regions are called so: " + base::join(texts, ", "), name(),
+      return base::fail(base::Code::kUsage, "several regions have this name: " + base::join(texts, ", "), name(),
                         "Name one with its path");
     }
     const model::Measure* measure = model::find_measure(tag);

@@ -70,7 +70,7 @@ class ArchiveReader {
       const auto got = decode(&piece);
       if (got < 0) return damaged();
       if ((rest += static_cast<std::size_t>(got)) > kMost)
-        return base::fail(Code::kBadData, "there is more behind its end", path_.string());
+        return base::fail(Code::kBadData, "data follows its end", path_.string());
     }
     return {};
   }
@@ -78,7 +78,7 @@ class ArchiveReader {
  private:
   tl::unexpected<base::Error> damaged() const {
     if (damage_) return tl::make_unexpected(*damage_);
-    return base::fail(Code::kBadData, "this is no tar, or a damaged one", path_.string(),
+    return base::fail(Code::kBadData, "this is not a tar archive, or it is damaged", path_.string(),
                       "Unpack only archives that `rangescope runs pack` made.");
   }
   /// The next bytes of the frame: none at its end, -1 where it is damaged.
@@ -174,7 +174,7 @@ class Unpacker {
             Code::kBadData,
             fmt::format("it unpacks to more than {} in {}", base::format_bytes(static_cast<double>(limits_.bytes)),
                         base::counted(limits_.members, "file")),
-            archive_.string(), "Say --no-limit if you trust it and have the space.");
+            archive_.string(), "Pass --no-limit if you trust it and have the space.");
       TRY(begin(parts->front()));
       TRY(one(reader, *parts, folder ? std::nullopt : std::optional(size)));
     }

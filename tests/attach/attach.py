@@ -228,8 +228,8 @@ class Attach(unittest.TestCase):
         gone = self.start("true")
         gone.wait()
         self.refused(gone.pid, 66, f"there is no process {gone.pid}")
-        self.refused("abc", 64, "no id of a process")
-        self.refused("0", 64, "no id of a process")
+        self.refused("abc", 64, "is not a process id")
+        self.refused("0", 64, "is not a process id")
         zombie = subprocess.Popen([PYTHON, "-c", "import os, sys\npid = os.fork()\nif pid == 0: os._exit(0)\n"
                                    "print(pid, flush=True)\nsys.stdin.read()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.started.append(zombie)
@@ -257,7 +257,7 @@ class Attach(unittest.TestCase):
         closed = self.start("setpriv", "--reuid=65534", "--clear-groups", PYTHON, "-c", "import ctypes, sys\n"
                             "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\nprint(1, flush=True)\nsys.stdin.read()")
         closed.stdout.readline()
-        self.refused(closed.pid, 77, "does not let other programs look at it", user=65534)
+        self.refused(closed.pid, 77, "cannot be inspected", user=65534)
 
     @unittest.skipUnless(os.geteuid() == 0 and shutil.which("strace") and shutil.which("unshare"), "only root can stand in for Yama")
     def test_yamas_refusal_is_named(self):
@@ -331,7 +331,7 @@ class Attach(unittest.TestCase):
         sleeper = self.start("sleep", "60")  # longer than what may begin anew, and no other thread
         done = cases.run([TOOL, "attach", sleeper.pid, "--gpu", "on", "--for", "1s"], cwd=self.folder, env=self.env)
         self.assertEqual(done.returncode, 77, done.stderr)
-        self.assertIn("no thread of it waited in a system call that can be left", done.stderr)
+        self.assertIn("no thread waited in a system call that can be restarted", done.stderr)
         sleeper.send_signal(signal.SIGSTOP)
         time.sleep(0.1)
         done = cases.run([TOOL, "attach", sleeper.pid, "--gpu", "on", "--for", "1s"], cwd=self.folder, env=self.env)
@@ -345,7 +345,7 @@ class Attach(unittest.TestCase):
             time.sleep(0.05)
         done = cases.run([TOOL, "attach", children[0], "--gpu", "on", "--for", "1s"], cwd=self.folder, env=self.env)
         self.assertEqual(done.returncode, 77, done.stderr)
-        self.assertIn("rangescope profile records it already", done.stderr)
+        self.assertIn("rangescope profile already records it", done.stderr)
         os.kill(int(children[0]), signal.SIGKILL)
 
     @unittest.skipUnless(sys.argv[4:], "built without CUPTI's headers")

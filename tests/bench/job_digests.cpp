@@ -1,7 +1,7 @@
 // A job as its ranks' digests alone, to time their merge: job_digests FOLDER RANKS REGIONS; and job_digests FOLDER,
 // which only reads and unpacks them, on one thread.
 //
-// Rank 0's digest is made of a recording: steps of nested ranges, 20 occurrences of each, kernels and a copy in the
+// Rank 0's digest is made of a recording: steps of nested ranges, 20 instances of each, kernels and a copy in the
 // innermost ones, a collective a step. Those of the others are the same with times of their own. Prints the bytes of
 // all.
 #include <zstd.h>

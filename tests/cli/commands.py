@@ -152,11 +152,11 @@ class Profile(InAFolder):
         findings = {f["id"]: f for f in json.loads(done.stdout)["findings"]}
         if " was found here; " not in findings["command.version"]["found"]:
             self.skipTest("ncu is installed where every search looks")
-        self.assertRegex(findings["command.version"]["found"], r"^no ncu was found here; held against ncu 20\d\d\.\d\.\d, the newest version that is known$")
+        self.assertRegex(findings["command.version"]["found"], r"^no ncu was found here; checked against ncu 20\d\d\.\d\.\d, the newest version that is known$")
         self.assertIn("brief", findings["command.unknown_set"]["found"])
         done = self.tool("profile", "--dry-run", "--no-native", "--ncu", "--set", "full", "--", VICTIM, **bare)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stderr, r"no ncu was found here; its commands are those for ncu 20\d\d\.")
+        self.assertRegex(done.stderr, r"no ncu was found here; the commands are for ncu 20\d\d\.")
         self.assertRegex(done.stdout, r"(?m)\bncu .*--set full\b")
         self.assertEqual(self.tool("profile", "--no-native", "--ncu", "--", VICTIM, **bare).returncode, 69)
 
@@ -422,7 +422,7 @@ class Words(InAFolder):
         for words in (["report", "latest"], ["profile"]):
             done = self.tool(*words, "-o", "x.pdf", *(["--", "touch", "ran"] if words == ["profile"] else []))
             self.assertEqual(done.returncode, 64)
-            self.assertIn("nothing is written as .pdf", done.stderr)
+            self.assertIn("there is no output format .pdf", done.stderr)
             self.assertIn("-o report.html", done.stderr)
         self.assertFalse(os.path.exists(os.path.join(self.folder, "ran")))
 
@@ -430,7 +430,7 @@ class Words(InAFolder):
         for words in (["-p", "1"], ["--pid", "1"], ["--pid=1"]):
             done = self.tool("profile", *words)
             self.assertEqual(done.returncode, 64)
-            self.assertIn("Of a process that runs already: rangescope attach PID", done.stderr)
+            self.assertIn("For a running process: rangescope attach PID", done.stderr)
 
     def test_what_is_required_is_shown_as_it_is_written(self):
         for command, line in (("compare", "rangescope compare [options] sides"), ("query", "rangescope query [options] input sql"),

@@ -395,7 +395,7 @@ class TraceTables(Files):
                   for name in ("nvtx_pushpop_trace.csv", "cuda_kern_exec_trace.csv")]
         both = self.report(*tables, mine)
         self.assertEqual(both["regions"], self.report(mine)["regions"])
-        self.assertEqual(sum("zoo.sqlite, which is read already" in note for note in both["notes"]), 1, both["notes"])
+        self.assertEqual(sum("zoo.sqlite, which is already read" in note for note in both["notes"]), 1, both["notes"])
 
     def test_an_import_of_tables_is_one_session(self):
         ranges, launches = (os.path.join(self.STATS, "mp_" + name) for name in ("nvtx_pushpop_trace.csv", "cuda_kern_exec_trace.csv"))

@@ -74,7 +74,7 @@ class Keys(unittest.TestCase):
         golden = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "ncu", "k_roof.ncu-repz")
         self.assertIn("peaks: NVIDIA H200 SXM", self.tool("report", golden).stderr + self.tool("report", golden).stdout)
         done = self.tool("report", golden, "--device", "a100-sxm-80")
-        self.assertRegex(done.stdout + done.stderr, r"peaks: NVIDIA A100\b.*as --device says")
+        self.assertRegex(done.stdout + done.stderr, r"peaks: NVIDIA A100\b.*chosen by --device")
         for words in (("report", golden, "--device", "nonsense"), ("profile", "device=nonsense", "--", VICTIM), ("profile", "--device", "nonsense", "--", VICTIM)):
             done = self.tool(*words)
             self.assertEqual(done.returncode, 78, done.stderr)
@@ -116,7 +116,7 @@ class Keys(unittest.TestCase):
     def test_flags_without_metrics_are_idle(self):
         done = self.tool("profile", "--per", "kernel", "--", VICTIM)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("nothing comes of pipeline.native.per; add --metrics", done.stderr)
+        self.assertIn("there is no use for pipeline.native.per; add --metrics", done.stderr)
 
 
 if __name__ == "__main__":

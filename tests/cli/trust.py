@@ -365,7 +365,7 @@ class Cells(commands.InAFolder):
             db.execute("update NVTX_EVENTS set text = ? where text = 'decode'", ("a\ufffeb\uffffc\x01d\x1be]]>&lt;\"'\u00e9",))
         self.assertEqual(self.tool("gate", "--save", "--name", "main", database).returncode, 0)
         done = self.tool("gate", "-b", "main", "--max-regression", "50%", "--junit", "gate.xml", "--markdown", "gate.md", database)
-        self.assertEqual(done.returncode, 82, done.stderr)  # one occurrence on a side: nothing to judge by
+        self.assertEqual(done.returncode, 82, done.stderr)  # one instance on a side: nothing to judge by
         names = [case.get("classname") for case in xml.parse(os.path.join(self.folder, "gate.xml")).getroot().iter("testcase")]
         shown = "a\\xef\\xbf\\xbeb\\xef\\xbf\\xbfc\\x01d\\x1be]]>&lt;\"'\u00e9"
         self.assertTrue(any(shown in name for name in names), names)

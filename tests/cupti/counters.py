@@ -46,7 +46,7 @@ class Counters(unittest.TestCase):
         self.assertEqual({c["metric"]: c["passes_alone"] for c in plan["costs"]}, {"dram__bytes.sum": 1, "sm__inst_executed.sum": 1})
         text = self.tool("metrics", "plan", "--metrics", "roofline", STANDIN_PASSES="5").stdout
         self.assertIn("in 5 passes", text)
-        self.assertIn("A range needs 5 occurrences for one complete set", text)
+        self.assertIn("A range needs 5 instances for one complete set", text)
 
     def test_plan_refuses(self):
         for words, parts in (
@@ -75,7 +75,7 @@ class Counters(unittest.TestCase):
         self.assertEqual(plan["metrics"], first["metrics"] + second["metrics"])
         self.assertEqual((first["passes"], second["passes"], plan["passes"], plan["occurrences"]["one_round"]), (3, 3, 6, 6))
         text = self.tool("metrics", "plan", "--metrics", "pcie,roofline", STANDIN_PASSES="3").stdout
-        self.assertIn("2 configurations, each on occurrences of its own", text)
+        self.assertIn("2 configurations, each in separate instances", text)
         self.assertIn("  3 passes: gpu__time_duration.sum, pcie__read_bytes.sum, pcie__write_bytes.sum\n", text)
 
     def test_several_configurations_in_one_run(self):

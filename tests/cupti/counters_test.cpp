@@ -201,7 +201,7 @@ TEST(Counters, ARangeThatStopsComingDoesNotKeepTheTimelinePaused) {
   EXPECT_GT(got.kernels("gemm"), 20u) << "kernels of the range that still comes are recorded again";
   const model::Loss* gave_up = got.loss("counters_gave_up");
   ASSERT_NE(gave_up, nullptr);
-  EXPECT_NE(gave_up->detail.find("'decode' stopped coming after 1 complete round:"), std::string::npos)
+  EXPECT_NE(gave_up->detail.find("'decode' stopped occurring after 1 complete round:"), std::string::npos)
       << gave_up->detail;
 }
 

@@ -56,7 +56,7 @@ class Overhead(unittest.TestCase):
         # 95 % would be wrong once in twenty runs: three times the interval is not.
         self.assertLess(abs(busy["value"] - steps * 20000), 1.5 * (busy["max"] - busy["min"]) + 1, busy)
         self.assertLess(busy["max"] - busy["min"], busy["value"])
-        self.assertEqual(main["metrics"]["gpu_busy_estimate"]["absent"], "none of its occurrences was traced whole")
+        self.assertEqual(main["metrics"]["gpu_busy_estimate"]["absent"], "none of its instances was traced completely")
         self.assertTrue(any("tracing took" in note and "allowed" in note for note in report["notes"]), report["notes"])
         self.assertIn("GPU busy, est.", printed)
         self.assertIn(" each", printed)

@@ -111,7 +111,7 @@ TEST(Pc, RefusalsAreToldAndTheProgramRunsOn) {
   }
   const Recorded old = sampled("decode", 40, kDecode, {{"STANDIN_VERSION", "21"}, {"RANGESCOPE_CUPTI", CUPTI_OLD}});
   ASSERT_NE(old.loss("gpu_partial"), nullptr);
-  EXPECT_NE(old.loss("gpu_partial")->detail.find("CUPTI 12.3 does not say which kernel"), std::string::npos);
+  EXPECT_NE(old.loss("gpu_partial")->detail.find("CUPTI 12.3 does not name the kernel"), std::string::npos);
   const Recorded driver = sampled("decode", 40, kDecode, {{"STANDIN_DRIVER", "12080"}});
   ASSERT_NE(driver.loss("gpu_partial"), nullptr);
   EXPECT_NE(driver.loss("gpu_partial")->detail.find("the driver is of CUDA 12.8"), std::string::npos);

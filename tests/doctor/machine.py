@@ -40,7 +40,7 @@ class Machine(unittest.TestCase):
     def test_mig_and_clocks(self):
         found, answer, _ = findings("busy")
         self.assertEqual(found["machine.mig_on"]["found"], "GPU 0: MIG mode is on")
-        self.assertEqual(found["machine.clocks_held"]["found"], "GPU 1: clocks are held down now by the power cap (1500 of 1980 MHz)")
+        self.assertEqual(found["machine.clocks_held"]["found"], "GPU 1: clocks are throttled now by the power cap (1500 of 1980 MHz)")
         self.assertEqual(found["machine.application_clocks"]["found"], "GPU 1: application clock 1200 MHz, by default 1980 MHz")
         self.assertIn(answer["verdict"], ("warn", "fail"))
         for finding in answer["findings"]:
@@ -65,7 +65,7 @@ class Machine(unittest.TestCase):
         told, _ = notes("fading", "20s")
         self.assertRegex(told[0], r"^--wait-idle: waited .* for the GPU \(GPU 1 is busy \(37 %\)\)$")
         told, took = notes("working", "1s")
-        self.assertRegex(told[0], r"^--wait-idle: GPU 1 is busy \(37 %\) after .*; the program runs all the same$")
+        self.assertRegex(told[0], r"^--wait-idle: GPU 1 is busy \(37 %\) after .*; the program runs anyway$")
         self.assertGreater(took, 1)
         for visible in ("0", "GPU-0000"):  # the busy one is none of the program's
             self.assertEqual(notes("working", "20s", CUDA_VISIBLE_DEVICES=visible)[0], [])

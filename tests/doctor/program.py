@@ -217,7 +217,7 @@ class Looks(DoctorCase):
     def test_without_expressions_the_ranges_are_listed(self):
         done = cases.run([f"{BIN}/rangescope", "doctor", "--", VICTIM, "nested"], cwd=self.folder, env=self.env)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("decode > step > layer0: 4 occurrences, 8 kernels", done.stdout)
+        self.assertIn("decode > step > layer0: 4 instances, 8 kernels", done.stdout)
 
 
 class Ways(DoctorCase):

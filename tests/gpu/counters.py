@@ -102,7 +102,7 @@ class Truth(unittest.TestCase):
 
 class BesideNcu(unittest.TestCase):
     def kernels_agree(self, ours, theirs, path, title, within=1e-6):
-        """Kernels of one occurrence by position and name: their counts are equal (`within`: where the data may differ)."""
+        """Kernels of one instance by position and name: their counts are equal (`within`: where the data may differ)."""
         mine = {k["ordinal"]: k for k in gpu.regions(ours.report)[path]["kernels"]}
         ratios, partners = {}, 0
         for ordinal, (_, name, values) in enumerate(theirs):

@@ -104,7 +104,7 @@ class Plugin(InAFolder):
     def test_a_command_that_lies(self):
         body = FAILING_TEST.format("pass")
         for report, sentence in (("b'{\"schema\": \"rangescope.report/1\", \"run'", "report.json: Unterminated string"), ("b''", "report.json: Expecting value"),
-                                 ("b'\\x80\\x81{'", "report.json: "), ("b'[' * 100000", "report.json: "), ("b'[]'", "this is no report of rangescope"),
+                                 ("b'\\x80\\x81{'", "report.json: "), ("b'[' * 100000", "report.json: "), ("b'[]'", "this is not a report of rangescope"),
                                  ("b'{\"schema\": \"rangescope.report/1\", \"run\": 7}'", "the test fails under rangescope")):
             self.assertIn(sentence, self.told(body, RANGESCOPE=self.lying(report)), report)
         gates = {"print('{\"verdict\": \"passed\"')": "rangescope gate: ", "print('{}')": "None: None", "print('{\"checks\": 7}')": "checks of this report is no list",
@@ -134,7 +134,7 @@ class Magic(InAFolder):
 
     def test_options_are_options(self):
         import rangescope
-        for line, sentence in (("--include 'a", "No closing quotation"), ("-- touch made", "'--' is no option"), ("--no-such", "unknown option")):
+        for line, sentence in (("--include 'a", "No closing quotation"), ("-- touch made", "'--' is not an option"), ("--no-such", "unknown option")):
             with self.assertRaisesRegex((ValueError, rangescope.CommandError), sentence if line[:4] != "--no" else "exit code 64"):
                 self.run_cell(line, "1")
         self.assertFalse(os.path.exists("made"))

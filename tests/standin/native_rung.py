@@ -31,8 +31,8 @@ class NativeRung(PipelineCase):
     def test_too_few_go_on_to_ncu(self):
         done = self.profile(*ASKED, CLI + "nvtx.include=decode", program=[VICTIM, "decode", "1"], plan={"range": "r_decode"})
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual([s[:2] for s in self.steps()], [("native", "refused"), ("range (one occurrence)", "ok"), ("range", "ok")])
-        self.assertIn("the range occurs once", self.stages[1]["message"])
+        self.assertEqual([s[:2] for s in self.steps()], [("native", "refused"), ("range (one instance)", "ok"), ("range", "ok")])
+        self.assertIn("the range has one instance", self.stages[1]["message"])
 
     def test_ranges_without_a_complete_set_go_on_alone(self):
         done = self.profile(*ASKED, CLI + "nvtx.include=[decode/,nosuch/]", program=[VICTIM, "decode", "60"], plan={"range": "r_decode"})
@@ -48,7 +48,7 @@ class NativeRung(PipelineCase):
         done = self.profile(*ASKED, CLI + "nvtx.include=decode", program=program, plan={"range": "r_decode"})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([s["stage"] for s in self.stages], ["native", "native", "ncu", "ncu", "ncu"])
-        self.assertEqual([s[:2] for s in self.steps()], [("native", "refused"), ("range (one occurrence)", "ok"), ("range", "ok")])
+        self.assertEqual([s[:2] for s in self.steps()], [("native", "refused"), ("range (one instance)", "ok"), ("range", "ok")])
         self.assertIn("ended by SIGSEGV (11) while native counters were collected", self.stages[2]["message"])
         self.assertIn("counters_failed", [loss["kind"] for loss in self.json("report.json")["losses"]])
         self.assertEqual(self.decode()["occurrences"], 60)

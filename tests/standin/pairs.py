@@ -31,7 +31,7 @@ OPTIONS = {
 ALWAYS = {"cmd.txt", "config.yaml", "env.json", "inputs.yaml", "kernels.md", "manifest.json", "report.json", "report.md",
           "stages.json", "status.json", "summary.md", "summary.svg"}
 COUNTED = {"counters.plan", "counters.json"}
-OFF = "every stage is switched off"
+OFF = "every stage is disabled"
 
 
 def expected(chosen):
@@ -59,7 +59,7 @@ def expected(chosen):
         if "metrics" in chosen and "ncu" not in chosen:
             entries |= COUNTED
     elif "repeat" in chosen:
-        return "the native stage is what is repeated, and it is off"
+        return "--repeat repeats the native stage, which is off"
     for tool in ("nsys", "ncu"):
         if tool in chosen:
             entries, stages, starts = entries | {tool}, stages + [tool], starts + 1

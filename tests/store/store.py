@@ -339,7 +339,7 @@ class Store(unittest.TestCase):
     def test_nobody_there(self):
         self.assertIn("no connection", self.tool("runs", "list", "--from", f"postgresql:///x?host={self.folder}", code=66).stderr)
         self.assertIn("holds no runs", self.tool("runs", "list", "--from", self.url, code=66).stderr)
-        self.assertIn("libpq can read", self.tool("runs", "list", "--from", "postgresql://[", code=64).stderr)
+        self.assertIn("libpq cannot read", self.tool("runs", "list", "--from", "postgresql://[", code=64).stderr)
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ class Windows(unittest.TestCase):
         self.assertEqual([os.path.dirname(path) for path in rstrace], [f"{self.captures()}/window-1"])
         out, told = self.end(steps)
         self.assertIn("steps ", out)
-        self.assertIn("window 1 is over; the program goes on", told)
+        self.assertIn("window 1 is over; the program continues", told)
         report = self.report()
         window, = report["run"]["windows"]
         self.assertEqual(window["number"], 1)
@@ -163,7 +163,7 @@ class Windows(unittest.TestCase):
         self.assertEqual(self.regions(self.report())[("step",)]["occurrences"], int(out.split()[-1]))
         steps, _ = self.profile(STEPS, "--window", "nothing:5-6")
         _, told = self.end(steps)
-        self.assertIn("the program ended before occurrence 5 of range nothing", told)
+        self.assertIn("the program ended before instance 5 of range nothing", told)
         for wrong in ("step", "step:", ":1-2", "step:0-2", "step:3-2", "step:a-b", "step:-1", "x" * 300 + ":1"):
             self.assertIn("--window", self.tool("profile", "--window", wrong, "--", "true", code=64).stderr)
         self.tool("profile", "--window", "step:1", "--for", "1s", "--", "true", code=64)
@@ -171,7 +171,7 @@ class Windows(unittest.TestCase):
     def test_control_opens_closes_reports_and_compares(self):
         steps, _ = self.profile(STEPS, "--stopped")
         self.assertEqual(self.ctl("status").stdout.splitlines()[:2], ["dormant", "window 0"])
-        self.assertIn("no window is over", self.ctl("report", code=80).stderr)
+        self.assertIn("no window has ended", self.ctl("report", code=80).stderr)
         self.assertIn("no window is open", self.ctl("stop", code=64).stderr)
         for _ in range(2):
             self.ctl("start")
@@ -184,7 +184,7 @@ class Windows(unittest.TestCase):
         self.assertEqual(second["run"]["windows"][0]["number"], 2)
         first = self.report("ctl", steps.pid, "report", "1")
         self.assertEqual(first["run"]["windows"][0]["number"], 1)
-        self.assertIn("that window is not over", self.ctl("report", "7", code=80).stderr)
+        self.assertIn("that window has not ended", self.ctl("report", "7", code=80).stderr)
         self.assertIsNone(steps.poll())
         windows = [f"{self.captures()}/window-{number}" for number in (1, 2)]
         self.assertIn("step > inner", self.tool("compare", *windows).stdout)
@@ -461,8 +461,8 @@ class Windows(unittest.TestCase):
             self.assertIn(option[0], done.stderr)
         self.assertFalse(os.path.exists(f"{self.folder}/rangescope-runs"))
         self.tool("profile", "--", "true", code=0)
-        self.assertIn("records its program from begin to end", self.ctl("start", code=66).stderr)
-        self.assertIn("of no program that rangescope profile runs", self.tool("ctl", os.getpid(), "status", code=66).stderr)
+        self.assertIn("records its program from start to end", self.ctl("start", code=66).stderr)
+        self.assertIn("does not belong to a program under rangescope profile", self.tool("ctl", os.getpid(), "status", code=66).stderr)
 
 
 if __name__ == "__main__":

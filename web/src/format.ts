@@ -28,7 +28,7 @@ export function percent(x: number): string {
   if (size >= 0.05 || size === 0) return `${(x * 100).toFixed(1)} %`;
   return size >= 0.001 ? `${Number((x * 100).toPrecision(1))} %` : x < 0 ? '>-0.001 %' : '<0.001 %';
 }
-/** What may outlast what it is held against: above 1 it is no share. */
+/** What may outlast what it is held against: above 1 it is not a share. */
 export const multiple = (x: number): string => x < 1.0005 ? percent(x) : `${x < 99.95 ? x.toFixed(x < 9.995 ? 2 : 1) : count(x)}x`;
 
 /** A value of a base unit. Absent is a dash, never a number. */

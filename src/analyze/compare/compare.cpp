@@ -89,7 +89,7 @@ std::vector<std::string> clock_notes(std::span<const MatchedRegion* const> regio
       const Pair limited = pair_of(*regions[r], side, "metrics.clock_limited");
       const double longer = limited.known() ? *limited.other - *limited.first : 0;
       if (std::abs(longer) >= kLeastThrottling && longer * change > 0) {
-        told += fmt::format("{}clocks held down by power or heat for {} of the time instead of {}",
+        told += fmt::format("{}clocks throttled by power or heat for {} of the time instead of {}",
                             told.empty() ? "" : ", ", base::format_share(*limited.other),
                             base::format_share(*limited.first));
       }
@@ -263,13 +263,12 @@ class Comparer {
     out_.method = fmt::format(
         "{} permutation test of {}, step-down maxT over all values, alpha {}; interval of the ratio by Hodges and "
         "Lehmann",
-        options_.tail == Tail::kBoth ? "two-sided" : "one-sided", by_runs_ ? "whole runs" : "stretches of occurrences",
+        options_.tail == Tail::kBoth ? "two-sided" : "one-sided", by_runs_ ? "whole runs" : "stretches of instances",
         options_.alpha);
     if (!by_runs_)
       out_.notes.push_back(
-          fmt::format("noise was taken from the occurrences inside the runs, since {} on a side cannot show what "
-                      "differs from run to "
-                      "run (clocks, a busy machine); with rangescope profile --repeat 5 on both sides it can",
+          fmt::format("noise was estimated from the instances inside the runs: {} per side cannot show differences "
+                      "from run to run (clocks, a busy machine). Use rangescope profile --repeat 5 on both sides",
                       base::counted(fewest, "run")));
   }
 
@@ -311,8 +310,8 @@ class Comparer {
           return {};
         }
       }
-      return base::fail(base::Code::kNotComparable, "the sides have no value in common that says what a region costs",
-                        {}, "Compare captures of one kind, or name a value: --metric " + *common.begin());
+      return base::fail(base::Code::kNotComparable, "the sides have no cost of a region in common", {},
+                        "Compare captures of one kind, or name a value: --metric " + *common.begin());
     }
     for (const std::string& name : options_.values) {
       const model::Measure* measure = model::find_measure(name);
@@ -431,7 +430,7 @@ class Comparer {
     const std::array known = {kWall, kFastest, kBusy, std::string_view("wall_ns.inclusive"),
                               std::string_view("wall_ns.mean")};
     if (std::find(known.begin(), known.end(), tag) == known.end()) {
-      change.why = "one run does not show how much this value varies";
+      change.why = "one run cannot show how much this value varies";
       return std::nullopt;
     }
     TwoGroups groups;
@@ -440,7 +439,7 @@ class Comparer {
       for (const DigestRegion* run : region.of[s]) {
         const std::size_t have = !run ? 0 : tag == kBusy ? run->busy_ns.size() : run->wall_ns.size();
         if (have < 2 * kStretches) {
-          change.why = fmt::format("{} in a run of {}; a test takes {}", base::counted(have, "occurrence"),
+          change.why = fmt::format("{} in a run of {}; a test takes {}", base::counted(have, "instance"),
                                    sides_[s].label, 2 * kStretches);
           return std::nullopt;
         }
@@ -511,7 +510,7 @@ class Comparer {
         if (!kernel.total.values[0] || !kernel.total.values[side]) continue;
         if (!by_runs_) {
           kernel.total.changes[side - 1].why = kernel.per_call.changes[side - 1].why =
-              "one run does not show how much this value varies";
+              "one run cannot show how much this value varies";
           continue;
         }
         TwoGroups per_call{row.total[0], row.total[side]};

@@ -90,7 +90,7 @@ TEST(Compare, ClocksThatExplainAChangeAreTold) {
   ASSERT_EQ(slow.size(), 1u);
   EXPECT_TRUE(slow[0].starts_with("b ran at other clocks than a: in 'step > mlp', which took +")) << slow[0];
   EXPECT_NE(
-      slow[0].find("SM clock 1.410 GHz instead of 1.980 GHz, clocks held down by power or heat for 60.0 % of the time"),
+      slow[0].find("SM clock 1.410 GHz instead of 1.980 GHz, clocks throttled by power or heat for 60.0 % of the time"),
       std::string::npos)
       << slow[0];
   EXPECT_EQ(notes(fast, clocked(140, 1.97e9, 0.05, 2)).size(), 0u) << "alike";
@@ -118,7 +118,7 @@ TEST(Compare, TooFewOccurrencesAreNotTested) {
   EXPECT_EQ(done->tests, 0u);
   const auto& change = find(*done, {"step", "mlp"}).values[0].changes[0];
   EXPECT_EQ(change.standing, Standing::kUntested);
-  EXPECT_EQ(change.why, "15 occurrences in a run of b; a test takes 16");
+  EXPECT_EQ(change.why, "15 instances in a run of b; a test takes 16");
   EXPECT_FALSE(change.p);
 }
 

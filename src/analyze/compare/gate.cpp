@@ -40,7 +40,7 @@ model::GateCheck checked(const model::ComparedValue& value, bool by_runs, double
     check.text = change.why;
     if (by_runs || !change.ratio) return check;
     check.runs_to_decide = kFewestRuns;
-    check.text = fmt::format("{} so far; {}; {} runs a side decide", percent(*change.ratio), change.why, kFewestRuns);
+    check.text = fmt::format("{} so far; {}; {} runs per side decide", percent(*change.ratio), change.why, kFewestRuns);
     return check;
   }
   const double most = 1 + limit;
@@ -56,13 +56,13 @@ model::GateCheck checked(const model::ComparedValue& value, bool by_runs, double
     check.text = fmt::format("{}{}, p {:.3g}", ratio, between, *change.p);
     return check;
   }
-  check.text = ratio + between + ": in the noise";
+  check.text = ratio + between + "; not significant";
   if (upper < most) return check;
   check.hidden = true;
   check.verdict = GateVerdict::kUndecided;
   check.runs_to_decide = runs_to_decide(change.ratio.value_or(1), upper, most, by_runs ? runs : 1);
   check.text +=
-      fmt::format(", which is too wide to see the limit; about {} runs a side would show it", *check.runs_to_decide);
+      fmt::format(", which is too wide for the limit; about {} runs per side would decide", *check.runs_to_decide);
   return check;
 }
 
@@ -82,11 +82,11 @@ base::Result<model::Gate> gate(model::Comparison comparison, const GateOptions& 
   for (const model::EnvironmentDifference& difference : comparison.environment) {
     const bool machine = difference.what == "GPU" || (!gpus && difference.what == "cpu");
     if (options.any_machine || !machine) continue;
-    return base::fail(base::Code::kNotComparable,
-                      fmt::format("the baseline is of another machine: {} is '{}' there and '{}' here", difference.what,
-                                  base::printable(difference.values[0]), base::printable(difference.values[1])),
-                      comparison.sides[0].label,
-                      "Save a baseline on this machine, or judge all the same with --any-machine");
+    return base::fail(
+        base::Code::kNotComparable,
+        fmt::format("the baseline is from another machine: {} is '{}' there and '{}' here", difference.what,
+                    base::printable(difference.values[0]), base::printable(difference.values[1])),
+        comparison.sides[0].label, "Save a baseline on this machine, or compare anyway with --any-machine");
   }
   if (comparison.sides[1].failed > 0)
     return base::fail(base::Code::kNotComparable, "the program failed, so what it did cannot be judged",

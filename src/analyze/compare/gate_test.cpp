@@ -208,7 +208,7 @@ TEST(Gate, ThreeRunsSayWhatItTakes) {
   EXPECT_EQ(judged->verdict, GateVerdict::kUndecided);
   EXPECT_EQ(judged->checks.front().runs_to_decide, 5u);
   EXPECT_EQ(judged->checks.front().text.rfind("+34.7 % so far; ", 0), 0u) << judged->checks.front().text;
-  EXPECT_NE(judged->checks.front().text.find("5 runs a side decide"), std::string::npos);
+  EXPECT_NE(judged->checks.front().text.find("5 runs per side decide"), std::string::npos);
 }
 
 TEST(Gate, RunsAreEnoughWhereTheyDifferLittle) {

@@ -312,8 +312,8 @@ class Joiner {
       if (values.empty()) continue;
       region.metrics[def.name] =
           metric_of(def, std::move(values),
-                    at.occurrence_unknown ? " sum over all kernels measured (occurrences are not told apart)"
-                                          : " sum over the kernels measured");
+                    at.occurrence_unknown ? " sum over all measured kernels (instances are not distinguished)"
+                                          : " sum over the measured kernels");
       region.metrics[def.name].of_all = at.occurrence_unknown;
     }
     for (const std::uint32_t metric : at.not_summable) {
@@ -322,7 +322,7 @@ class Joiner {
       model::Metric absent;
       absent.unit = def.unit;
       absent.source = def.source;
-      absent.absent = "measured for kernels, and not a sum: see the region's kernels";
+      absent.absent = "measured per kernel and not additive: see the region's kernels";
       region.metrics[def.name] = std::move(absent);
     }
   }
@@ -341,8 +341,8 @@ class Joiner {
       out.push_back(kernel_metrics(key.first, key.second, results));
     }
     if (!times.empty())
-      notes.push_back(fmt::format("counters are listed of the {} kernels that took longest, of {}; sums are of all",
-                                  out.size(), at.kernels.size()));
+      notes.push_back(fmt::format("counters are listed for the {} longest of {} kernels; sums cover all", out.size(),
+                                  at.kernels.size()));
   }
 
   double time_of(const std::vector<std::uint32_t>& results) const {

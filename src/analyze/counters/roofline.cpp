@@ -118,11 +118,11 @@ std::optional<std::pair<double, std::string>> busy_share(const model::Region& re
     if (gpu.recorded_occurrences <= 0) return std::nullopt;
     busy = gpu.busy_ns_per_occurrence.median;
     wall = region.wall.per_occurrence_ns.median;
-    of = fmt::format(" (median occurrence, {} of {} with a timeline)", gpu.recorded_occurrences, region.occurrences);
+    of = fmt::format(" (median instance, {} of {} with a timeline)", gpu.recorded_occurrences, region.occurrences);
   }
   if (region.steady && region.steady->busy_share.value_or(0) * wall > 1.01 * busy) {
     busy = *region.steady->busy_share * wall;
-    of = " (on others' work too)";
+    of = " (including work of others)";
   }
   if (!(wall > 0) || !(busy >= 0)) return std::nullopt;
   return std::pair(busy / wall, fmt::format("GPU busy {} of {} wall = {:.2f}{}", base::format_ns(busy),
@@ -199,7 +199,7 @@ model::Bound classify(const model::Region& region, const model::Peaks* peaks) {
             memory->share, compute->share};
   }
   if (std::fabs(memory->share - compute->share) < kBalancedShare) {
-    return {"balanced", fmt::format("{}; nearer than {:.2f} to each other", numbers, kBalancedShare), memory->share,
+    return {"balanced", fmt::format("{}; within {:.2f} of each other", numbers, kBalancedShare), memory->share,
             compute->share};
   }
   return {memory->share > compute->share ? memory->name : compute->name,
@@ -277,7 +277,7 @@ void add_busy_rates(model::Region& region) {
     made.min /= seconds;
     made.max /= seconds;
     made.unit = unit;
-    made.source = std::string("derived: ") + amount + " / GPU busy time of a median occurrence (timeline)";
+    made.source = std::string("derived: ") + amount + " / GPU busy time of a median instance (timeline)";
     region.metrics.emplace(rate, std::move(made));
   }
 }

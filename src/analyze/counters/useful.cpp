@@ -213,9 +213,9 @@ void for_each_meant(const std::vector<UsefulFlop>& rules, const Regions& regions
       model::Region& region = report.regions[r];
       const WorkSum sum = sum_of(rule, regions, r);
       if (sum.without > 0)
-        region.notes.push_back(fmt::format("no {} by '{}': {} of {} without a payload, or no value comes of it", what,
+        region.notes.push_back(fmt::format("no {} by '{}': {} of {} without a payload, or without a value", what,
                                            rule.written, sum.without,
-                                           base::counted(sum.without + sum.occurrences, "occurrence")));
+                                           base::counted(sum.without + sum.occurrences, "instance")));
       else if (sum.occurrences > 0)
         each(rule, region, sum);
     }
@@ -282,7 +282,7 @@ void add_given_work(const std::vector<UsefulFlop>& rules, const Regions& regions
          .max = sum.fastest * 1e9,
          .rounds = static_cast<std::int64_t>(sum.occurrences),
          .source =
-             std::string(kWorkSource) + "'" + rule.written + "' / wall time, of the slowest and fastest occurrence"});
+             std::string(kWorkSource) + "'" + rule.written + "' / wall time, of the slowest and fastest instance"});
     const auto energy = region.metrics.find("energy");
     if (energy == region.metrics.end()) return;
     model::Metric a_unit = energy->second;

@@ -150,7 +150,7 @@ TEST(Useful, WithoutThePayloadThereIsAReasonAndNoNumber) {
   const auto& layer = find(report, "step > layer");
   EXPECT_FALSE(layer.utilization);
   ASSERT_EQ(layer.notes.size(), 1u);
-  EXPECT_NE(layer.notes[0].find("4 of 4 occurrences without a payload"), std::string::npos) << layer.notes[0];
+  EXPECT_NE(layer.notes[0].find("4 of 4 instances without a payload"), std::string::npos) << layer.notes[0];
   EXPECT_TRUE(std::any_of(report.notes.begin(), report.notes.end(), [](const std::string& note) {
     return note.find("'nosuch=1' matched no region") != note.npos;
   }));

@@ -57,7 +57,7 @@ std::optional<model::Metric> metric_of(const model::GroupMetric& metric,
   out.min = std::max(0.0, out.value - wide);
   out.max = out.value + wide;
   if (wide > kMostUnsure * out.value && wide > 0) {
-    out.absent = fmt::format("{} records tell it no better than {:.3g} to {:.3g}", out.rounds, out.min, out.max);
+    out.absent = fmt::format("{} records bound it only to {:.3g} to {:.3g}", out.rounds, out.min, out.max);
     out.value = 0;
   }
   return out;

@@ -19,12 +19,12 @@ using model::Session;
 std::string advice(const Session& session) {
   if (session.attached) {
     if (!session.windows.empty())
-      return "no ranges in the recorded windows: the program is one region, and every number is of the windows alone";
+      return "no ranges in the recorded windows: the program is one region, and all numbers are of the windows alone";
     const auto older = std::count_if(session.processes.begin(), session.processes.end(),
                                      [&](const model::Process& one) { return one.start_ns <= session.begin_ns; });
     return fmt::format(
-        "attached to process {} after {}: every number is of this window alone; {} began before it. Ranges are "
-        "recorded in programs that rangescope profile starts",
+        "attached to process {} after {}: all numbers are of this window alone; {} started before it. Ranges are "
+        "recorded only in programs that rangescope profile starts",
         session.attached->pid, base::format_ns(static_cast<double>(session.attached->ran_ns)),
         base::counted(static_cast<std::size_t>(older), "process"));
   }

@@ -257,7 +257,7 @@ void report_losses(const KernelGroups& groups, const OtherWork& other, const Con
   add("gpu_work_without_launch", other.without_launch, "GPU operation",
       " (copy, set, synchronization or graph) without a record of the call: under unattributed.");
   add("backward_gpu_work", groups.backward + other.backward, "GPU operation",
-      " with its end before its start: counted, with no time.");
+      " with its end before its start: counted without its time.");
   add("foreign_launch", contexts.foreign_launches, "launch call",
       " of a thread or a process that the recording does not have.");
 }

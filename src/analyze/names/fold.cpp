@@ -231,7 +231,7 @@ std::string NameFolder::fold(Session& session, FoldNames how) const {
       base::counted(results.size(), "name"),
       how == FoldNames::kNumbers ? "numbers became #" : "seq, op_id and sizes of PyTorch's emit_nvtx were cut off");
   if (stayed > 0)
-    text += fmt::format(". {} as recorded: --include or --exclude says so",
+    text += fmt::format(". {} as recorded: --include or --exclude names them so",
                         base::counted(stayed, "name stayed", "names stayed"));
   return text;
 }
@@ -270,7 +270,7 @@ void NameFolder::bound(Session& session) const {
   }
   session.losses.push_back(
       {"folded_names", recorded - std::min(numbered, kMostNames),
-       fmt::format("{} range names are more than a report shows: {}{}; --fold-names off keeps them", recorded,
+       fmt::format("a report cannot show {} range names: {}{}; --fold-names off keeps them", recorded,
                    numbered < recorded ? "numbers became #" : "",
                    numbered > kMostNames ? fmt::format("{}those with the least time are '({} other names)'",
                                                        numbered < recorded ? ", and " : "", numbered - kMostNames)

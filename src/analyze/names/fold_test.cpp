@@ -137,7 +137,7 @@ TEST(Fold, ANameThatAnExpressionSaysAsRecordedStays) {
   std::string note;
   EXPECT_EQ(paths({}, {}, nullptr), Paths{"iter # x3"});
   EXPECT_EQ(paths({}, {"iter 0/"}, &note), Paths{"iter # x2"});
-  EXPECT_TRUE(note.ends_with("keeps them. 1 name stayed as recorded: --include or --exclude says so")) << note;
+  EXPECT_TRUE(note.ends_with("keeps them. 1 name stayed as recorded: --include or --exclude names them so")) << note;
   EXPECT_EQ(paths({"iter 1/"}, {}, nullptr), Paths{"iter 1 x1"});
   EXPECT_EQ(paths({"iter #/"}, {}, nullptr), Paths{"iter # x3"});
   EXPECT_EQ(paths({"regex:^iter/"}, {}, nullptr), Paths{"iter # x3"});

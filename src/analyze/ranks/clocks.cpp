@@ -192,11 +192,11 @@ void describe_clocks(const std::vector<HostClock>& clocks, const Session& sessio
   }
   if (aligned > 0)
     report.notes.push_back("clocks of " + base::counted(aligned + 1, "host") +
-                           " brought together by the ends of collectives; 95 of 100 single ends then agree within " +
+                           " aligned by the ends of collectives; 95 % of the ends agree within " +
                            base::format_ns(residual));
   if (!others.empty())
     report.losses.push_back({"clocks_not_aligned", others.size(),
-                             "by UTC only, since no collectives were joined: " + base::join(others, ", ")});
+                             "aligned by UTC only, without joined collectives: " + base::join(others, ", ")});
 }
 
 }  // namespace rangescope::analyze

@@ -93,7 +93,7 @@ class Adding {
     text += fmt::format("({})", session_.strings.view(call.name));
     if (!path.empty()) text += " in `" + base::printable(base::join(path, " > ")) + "`";
     report_.losses.push_back({"collectives_unjoined", missing.size(),
-                              text + ", in which " + ranks_named(waiting) + " stood when recording ended"});
+                              text + ", with " + ranks_named(waiting) + " in it when recording ended"});
     model::Verdict verdict;
     verdict.kind = kHung;
     verdict.text = text + ": the others waited " + base::format_ns(length_of(call));
@@ -109,7 +109,7 @@ class Adding {
     if (found_.unjoined > 0)
       report_.losses.push_back(
           {"collectives_unjoined", found_.unjoined,
-           "collective calls of communicators whose ranks do not make the same calls in one order"});
+           "collective calls of communicators whose ranks do not make the same calls in the same order"});
     struct Sums {
       model::Collective row;
       std::map<std::uint32_t, model::CollectiveOfRank> ranks;
@@ -219,8 +219,8 @@ class Adding {
     if (found_.messages.empty() && found_.unmatched == 0) return;
     const bool all = report_.ranks.size() >= report_.ranks.front().world;
     if (found_.unmatched > 0 && all)
-      report_.losses.push_back({"messages_unmatched", found_.unmatched,
-                                "sends and receives whose other end is not among the calls of the rank they name"});
+      report_.losses.push_back(
+          {"messages_unmatched", found_.unmatched, "sends and receives without a matching call on the other rank"});
     const std::vector<std::uint32_t> clock_of = agreeing_clocks();
     using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
     struct Sums {

@@ -38,8 +38,8 @@ model::Metric sampled_metric(const SampledRow& row, double per, double busy_ns, 
   out.source = "sampled";
   out.rounds = std::llround(row.sampled_ns / row.interval_ns);
   if (row.sampled_ns < kLeastSamples * row.interval_ns) {
-    out.absent = fmt::format("too short to sample: {} of {} in all, sampled every {}", base::format_ns(row.sampled_ns),
-                             of, base::format_ns(row.interval_ns));
+    out.absent = fmt::format("too short to sample: {} in {}, sampled every {}", base::format_ns(row.sampled_ns), of,
+                             base::format_ns(row.interval_ns));
     return out;
   }
   const double covered = row.total_ns > 0 ? row.sampled_ns / row.total_ns : 0;
@@ -65,8 +65,8 @@ model::Metric sampled_metric(const SampledRow& row, double per, double busy_ns, 
     if (out.value > kWhole) {
       out.absent =
           out.min > 1
-              ? fmt::format("counted for {:.0f} % of its time: also where none of its work ran", out.value * 100)
-              : fmt::format("samples tell it no better than {:.3g} to {:.3g} {}", out.min, out.max, out.unit);
+              ? fmt::format("counted for {:.0f} % of its time, including time without its own work", out.value * 100)
+              : fmt::format("samples bound it only to {:.3g} to {:.3g} {}", out.min, out.max, out.unit);
       out.value = 0;
       return out;
     }
@@ -74,7 +74,7 @@ model::Metric sampled_metric(const SampledRow& row, double per, double busy_ns, 
   }
   const bool small = row.kind == SampleKind::kShare && wide < 0.02;  // two points of a share are no riddle
   if (wide > kDarkShare * out.value && !small) {
-    out.absent = fmt::format("samples tell it no better than {:.3g} to {:.3g} {}", out.min, out.max, out.unit);
+    out.absent = fmt::format("samples bound it only to {:.3g} to {:.3g} {}", out.min, out.max, out.unit);
     out.value = 0;
   }
   return out;
@@ -104,7 +104,7 @@ model::SampledDevice describe_stream(const SampleStream& stream, model::Report& 
   }
   if (gaps > 0)
     report.losses.push_back({"sample_gaps", gaps,
-                             fmt::format("{} between samples of {}, {} in all: sampled values are of the rest.",
+                             fmt::format("{} between samples of {}, {} in all: sampled values cover the rest.",
                                          base::counted(gaps, "gap"), stream.name, base::format_ns(device.gaps_ns))});
   return device;
 }

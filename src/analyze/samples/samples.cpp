@@ -512,14 +512,14 @@ class Reporter {
     }
     if (clock.by_activity)
       device.clock = fmt::format(
-          "by activity, correlation {:.2f}, {:.1f} us from the machine's clocks, halves agree to {:.1f} us",
+          "by activity, correlation {:.2f}, {:.1f} us from the machine's clocks, halves agree within {:.1f} us",
           clock.correlation, static_cast<double>(clock.offset_ns - stream.offset_ns) * 1e-3, clock.residual_ns * 1e-3);
     else if (stream.other_clock)
       device.clock = "the machine's clocks: too little ran to compare activity";
     if (clock.residual_ns > static_cast<double>(stream.interval_ns))
       report_.losses.push_back({"sample_clock", 0,
-                                fmt::format("The clock of the samples of {} moved by {} against the timeline's: ranges "
-                                            "near each other may be mixed up.",
+                                fmt::format("The clock of the samples of {} drifted by {} against the timeline: "
+                                            "neighbouring ranges may share samples.",
                                             stream.name, base::format_ns(clock.residual_ns))});
     return clock;
   }
@@ -530,8 +530,9 @@ class Reporter {
     if (division.other_ns > 0.01 * device.sampled_ns && division.other_ns > 10 * device.interval_ns)
       report_.losses.push_back(
           {"other_gpu_activity", 0,
-           fmt::format("{} was active for {} while nothing of this program ran: another process used it. That is no "
-                       "range's; what it did beside this program's work cannot be told apart.",
+           fmt::format("{} was active for {} while none of this program's work ran: another process used it. That time "
+                       "belongs to "
+                       "no range; the other process's share during this program's work is unknown.",
                        stream.name, base::format_ns(division.other_ns))});
   }
 

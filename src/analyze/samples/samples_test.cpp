@@ -185,9 +185,9 @@ TEST(SampledMetric, AShareIsNeverAboveTheWhole) {
   row.interval_ns = 1e4;
   row.part.amount = 1.28e6;  // the device was active before and after the kernels, too
   EXPECT_EQ(sampled_metric(row, 1, 1e6, "GPU work").absent,
-            "counted for 128 % of its time: also where none of its work ran");
+            "counted for 128 % of its time, including time without its own work");
   row.part.edges = 4e5;
-  EXPECT_EQ(sampled_metric(row, 1, 1e6, "GPU work").absent, "samples tell it no better than 0.88 to 1.68 ratio")
+  EXPECT_EQ(sampled_metric(row, 1, 1e6, "GPU work").absent, "samples bound it only to 0.88 to 1.68 ratio")
       << "what is within the error may be the whole";
   row.part.edges = 0;
   row.part.amount = 1.01e6;

@@ -22,7 +22,7 @@ namespace coding {
 
 constexpr std::string_view kMagic = "RSDIGEST";
 constexpr std::size_t kHeader = 24;
-constexpr std::string_view kUnfitting = "the digest is damaged: what it says does not fit together";
+constexpr std::string_view kUnfitting = "the digest is damaged: its contents are inconsistent";
 constexpr std::uint32_t kDeepest = 1024;  // a recording's tree is never so deep
 constexpr std::uint64_t kMore = 15;       // of four bits: a number follows with what is above
 constexpr std::size_t kMostNames = 1 << 22;
@@ -591,21 +591,21 @@ base::Result<void> Reading::open(std::string_view bytes, const std::string& wher
   const auto bad = [&](const std::string& what, const std::string& hint = "Report on the run itself") {
     return base::fail(base::Code::kBadData, what, where, hint);
   };
-  if (bytes.size() < kHeader || !bytes.starts_with(kMagic)) return bad("this is no digest");
+  if (bytes.size() < kHeader || !bytes.starts_with(kMagic)) return bad("this is not a digest");
   const std::uint64_t version = little(bytes.substr(8, 4));
   if (version != kVersion)
-    return bad(fmt::format("a digest of version {}, and this rangescope reads {}", version, kVersion),
+    return bad(fmt::format("the digest has version {}, and this rangescope reads {}", version, kVersion),
                "Use the rangescope that recorded the job");
   const std::uint64_t size = little(bytes.substr(16, 8));
   if (size > base::most_unpacked(bytes.size()))
-    return bad("the digest says that it holds " + std::to_string(size) + " bytes");
+    return bad("the digest claims to hold " + std::to_string(size) + " bytes");
   if (state.payload.size() < size) state.payload.resize(size);
   state.size = size;
   const std::size_t done = ZSTD_decompressDCtx(state.context.get(), state.payload.data(), size, bytes.data() + kHeader,
                                                bytes.size() - kHeader);
   if (ZSTD_isError(done) != 0 || done != size)
     return bad("the digest is damaged: " +
-               std::string(ZSTD_isError(done) != 0 ? ZSTD_getErrorName(done) : "it is shorter than it says"));
+               std::string(ZSTD_isError(done) != 0 ? ZSTD_getErrorName(done) : "it is shorter than its header claims"));
   state.reader = Reader(std::string_view(state.payload).substr(0, size));
   visit_head(state.reader, head);
   regions_ = state.reader.count(kMostRegions * 4, 12);

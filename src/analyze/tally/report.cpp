@@ -367,21 +367,21 @@ class Reporter {
       report_.losses.push_back(model::Loss::read(kind, {}, sum.count, std::move(sum.detail)));
     }
     if (!digest_.utc)
-      report_.losses.push_back({"clocks_not_aligned", 0,
-                                "the UTC time of a rank's clock is unknown, so that moments cannot be compared between "
-                                "ranks; durations can"});
+      report_.losses.push_back(
+          {"clocks_not_aligned", 0,
+           "the UTC time of a rank's clock is unknown: durations can be compared between ranks, timestamps cannot"});
   }
 
   void notes() {
     std::string text = fmt::format(
-        "from the digests of {}: medians and 95th percentiles to {:.1f} %; timelines, "
-        "single processes{}{}{} are in the captures (--captures, --rank N)",
+        "from the digests of {}: medians and 95th percentiles are within {:.1f} %; timelines, single processes{}{}{} "
+        "need the captures (--captures, --rank N)",
         base::counted(report_.ranks.size(), "rank"), kRelativeError * 100,
         whole_ ? "" : ", messages, communication, work of ranks", digest_.sampled ? ", CPU samples" : "",
         digest_.counted ? ", counters" : "");
     report_.notes.push_back(std::move(text));
     if (kernels_cut_)
-      report_.notes.push_back(fmt::format("paces of GPUs rest on the {} kernels of a rank that take longest",
+      report_.notes.push_back(fmt::format("slowdown of GPUs is judged by the {} longest kernels of a rank",
                                           base::format_count(std::int64_t{kMostPaced})));
     if (shared_) report_.notes.emplace_back("no GPU busy time: ranks share a GPU, whose time digests cannot join");
   }

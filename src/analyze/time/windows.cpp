@@ -60,11 +60,11 @@ void add_estimates(const Regions& regions, const std::vector<std::uint64_t>& bus
     const auto all = static_cast<double>(region.occurrences), windows = static_cast<double>(clusters.size());
     model::Metric metric{.unit = "ns", .rounds = static_cast<std::int64_t>(traced), .of_all = true};
     metric.source = fmt::format("{} from {} of {} in {}", kEstimated, base::format_count(std::llround(traced)),
-                                base::counted(static_cast<std::uint64_t>(region.occurrences), "occurrence"),
+                                base::counted(static_cast<std::uint64_t>(region.occurrences), "instance"),
                                 base::counted(clusters.size(), "window"));
     if (clusters.size() < kFewestWindows) {
-      metric.absent = traced == 0 ? "none of its occurrences was traced whole"
-                                  : fmt::format("too few of its occurrences were traced: {}, in {}", traced,
+      metric.absent = traced == 0 ? "none of its instances was traced completely"
+                                  : fmt::format("too few of its instances were traced: {}, in {}", traced,
                                                 base::counted(clusters.size(), "window"));
     } else {
       const double each = busy_ns / traced;
@@ -80,8 +80,8 @@ void add_estimates(const Regions& regions, const std::vector<std::uint64_t>& bus
   }
   report.metric_columns.push_back({"gpu_busy_estimate", "GPU busy, est."});
   report.notes.emplace_back(
-      "--overhead: GPU work was traced in windows. GPU values are of the traced occurrences (each), and 'GPU busy, "
-      "est.' is the total that they suggest; counts and wall times are of all occurrences");
+      "--overhead: GPU work was traced in windows. GPU values are per traced instance, and 'GPU busy, est.' is the "
+      "estimated total; counts and wall times cover all instances");
   for (const model::Source& source : session.sources)
     if (source.schema.find(" windows: tracing took ") != std::string::npos)
       report.notes.push_back("--overhead: " + source.schema);

@@ -76,13 +76,14 @@ TEST(Windows, UntracedOccurrencesCountAndAreNotSlow) {
   EXPECT_EQ(step.gpu->recorded_occurrences, step.gpu->kernels);
   ASSERT_TRUE(step.steady && step.steady->busy_share);
   EXPECT_NEAR(*step.steady->busy_share, 35 / 90.0, 0.1) << "of the traced ones";
-  EXPECT_NE(step.metrics.at("gpu_busy_estimate").source.find("of 2,000 occurrences"), std::string::npos)
+  EXPECT_NE(step.metrics.at("gpu_busy_estimate").source.find("of 2,000 instances"), std::string::npos)
       << step.metrics.at("gpu_busy_estimate").source;
 }
 
 TEST(Windows, WhatNoWindowHoldsWholeIsAbsent) {
   const auto report = Steps(3).report();
-  EXPECT_EQ(named(report, "main").metrics.at("gpu_busy_estimate").absent, "none of its occurrences was traced whole");
+  EXPECT_EQ(named(report, "main").metrics.at("gpu_busy_estimate").absent,
+            "none of its instances was traced completely");
   const auto few = Steps(5, 0.001).report();
   EXPECT_NE(named(few, "step").metrics.at("gpu_busy_estimate").absent.find("too few"), std::string::npos);
 }

@@ -140,7 +140,7 @@ std::vector<model::Region> wall_regions(const Regions& of, std::vector<std::vect
 
 std::string replay_note(std::int64_t count) {
   return std::to_string(count) +
-         " of its occurrences by CUDA graph replay of ranges that were open at capture: with GPU work, and no CPU time "
+         " of its instances by CUDA graph replay of ranges that were open at capture: with GPU work, and no CPU time "
          "of their own.";
 }
 

@@ -136,7 +136,7 @@ TEST(Tree, DeepRecursionEndsAtADepthAndCountsNoTimeTwice) {
   for (const auto& region : report->regions) exclusive += region.wall.exclusive_ns;
   EXPECT_EQ(exclusive, 2000);
   ASSERT_EQ(report->notes.size(), 1u);
-  EXPECT_EQ(report->notes[0], "872 ranges nested deeper than 128 stand at that depth");
+  EXPECT_EQ(report->notes[0], "872 ranges nested deeper than 128 are counted at that depth");
 }
 
 TEST(Tree, ARangeThatCrossesAnotherIsNotInsideIt) {

@@ -77,7 +77,7 @@ std::string waits_text(const model::Region& region) {
   if (most != nullptr) {
     std::string name = most->first.substr(kStall.size());
     std::replace(name.begin(), name.end(), '_', ' ');
-    return fmt::format("warps wait most for {} ({:.1f} per issue)", name, most->second.value);
+    return fmt::format("warps wait mostly for {} ({:.1f} per issue)", name, most->second.value);
   }
   const auto* occupancy = model::known_metric(region.metrics, "occupancy");
   if (occupancy != nullptr && occupancy->value < kOccupied.value) return "occupancy " + share_text(occupancy->value);

@@ -119,10 +119,10 @@ void find_start_up(const Case& known, std::vector<model::Verdict>& out) {
   const model::Region& program = known.region(0);
   const double rest = program.wall.inclusive_ns - *span, share = rest / program.wall.inclusive_ns;
   if (share < kStartUp.value) return;
-  model::Verdict verdict = known.about(
-      "start_up", 0,
-      fmt::format("start-up and exit are {} of it: all GPU work is within {}", share_text(share), format_ns(*span)),
-      std::nullopt);
+  model::Verdict verdict = known.about("start_up", 0,
+                                       fmt::format("start-up and exit are {} of the run: all GPU work is within {}",
+                                                   share_text(share), format_ns(*span)),
+                                       std::nullopt);
   verdict.evidence = {{"gpu_span_ns", *span}, {"gpu_busy_ns", program.gpu->busy_ns}, {"start_share", share}};
   if (const std::string causes = cpu_causes(program); !causes.empty()) verdict.text += ". CPU: " + causes;
   verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(program)));

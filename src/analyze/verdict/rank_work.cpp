@@ -141,7 +141,7 @@ void find_uneven_work(const Case& known, std::vector<model::Verdict>& out) {
   const double here = more.amount->get(report.ranks[more.places.front()]),
                rest = median_of_rest(report, more.places, more.amount->get);
   model::Verdict verdict = made(known, "uneven_work", more.places,
-                                fmt::format("{} has more to do: {} {}, the others {} (median), and works {} longer",
+                                fmt::format("{} has more work: {} {}, the others {} (median), and works {} longer",
                                             places_named(report, more.places), more.amount->text(here),
                                             more.amount->what, more.amount->text(rest), format_ns(more.costs_ns)),
                                 more.costs_ns);
@@ -172,7 +172,7 @@ void find_slow_gpus(const Case& known, std::vector<model::Verdict>& out) {
   if (!std::isnan(clock) && !std::isnan(usual))
     text += fmt::format(", at {:.0f} MHz, the others' {:.0f} MHz", clock * 1e-6, usual * 1e-6);
   if (worst.work.clock_limited > kThrottled.value)
-    text += fmt::format(", power or heat held its clocks down during {} of its work",
+    text += fmt::format(", its clocks were throttled by power or heat during {} of its work",
                         format_share(worst.work.clock_limited));
   model::Verdict verdict = made(known, "slow_gpu", {slow.rbegin(), slow.rend()}, std::move(text), costs);
   verdict.evidence["kernel_pace"] = pace[slow.back()];

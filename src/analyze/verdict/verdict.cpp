@@ -61,7 +61,7 @@ std::optional<model::Verdict> overview(const Case& known) {
     verdict.evidence["kernel_share"] = row.share;
   }
   if (!parts.empty()) {
-    verdict.text = "nothing stands out: " + base::join(parts, ", ");
+    verdict.text = "no problems found: " + base::join(parts, ", ");
     return verdict;
   }
   // No time of anything: how much there is.

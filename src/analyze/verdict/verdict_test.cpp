@@ -518,7 +518,7 @@ TEST(Bounds, LatencyNamesTheStall) {
   add_bounds(report, nullptr);
   finish_rows(report);
   judge(report);
-  EXPECT_NE(of(report.verdict, "latency_bound").text.find("wait most for long scoreboard (4.5"), std::string::npos);
+  EXPECT_NE(of(report.verdict, "latency_bound").text.find("wait mostly for long scoreboard (4.5"), std::string::npos);
 }
 
 TEST(Profiler, WhatItAddedAndWhatIsTooShortForIt) {

@@ -15,7 +15,7 @@ std::string kind_text(const doctor::SeenRange& seen) {
 
 std::string alike(const doctor::RangeFacts& range) {
   if (range.sequences.empty() || range.kernels + range.graph_launches == 0) return {};
-  if (range.only_first_differs) return "alike but for the first";
+  if (range.only_first_differs) return "alike except for the first";
   if (range.sequences.size() > 1) return std::to_string(range.sequences.size()) + " different kernel sequences";
   if (range.shapes_differ) return "the same kernels each time, in different launch shapes";
   return range.occurrences > 1 ? "the same kernels each time" : "";
@@ -30,7 +30,7 @@ std::string about(const doctor::ProgramFacts& facts, const doctor::RangeFacts& r
   text += ": " + kind_text(first) + ", " +
           (first.domain.empty() ? "default domain" : "domain " + base::printable(first.domain)) + ", " +
           (range.registered == range.occurrences ? "registered string" : "no registered string") + "\n";
-  text += "    " + base::counted(range.occurrences, "occurrence") + " on " + base::counted(range.threads, "thread") +
+  text += "    " + base::counted(range.occurrences, "instance") + " on " + base::counted(range.threads, "thread") +
           " of " + base::counted(range.processes, "process");
   if (range.occurrences > range.unclosed)
     text += ", median " + base::format_ns(static_cast<double>(range.median_ns)) + ", first " +
@@ -85,21 +85,21 @@ std::string program_text(const doctor::ProgramLook& look, std::span<const doctor
   if (look.not_started) return {};
   std::string text = "\nThe program ";
   if (look.all_known)
-    text += "was ended: everything was known";
+    text += "was ended early: everything was known";
   else if (look.cut_short)
-    text += look.ended.timed_out ? "was ended by the time limit of the look" : "was interrupted";
+    text += look.ended.timed_out ? "was ended by the time limit of the probe run" : "was interrupted";
   else
     text += "ended by " + base::describe(look.ended);
   text += " after " + base::format_ns(static_cast<double>(look.ended.wall_ns)) + "\n";
   const doctor::ProgramFacts& facts = look.facts;
   if (!facts.meant.empty()) {
-    text += "\nRanges that were meant:\n";
+    text += "\nSelected ranges:\n";
     for (const auto& range : facts.meant) text += about(facts, range);
   } else if (!facts.ranges.empty()) {
-    text += "\nRanges (say which are meant with --include):\n";
+    text += "\nRanges (choose some with --include):\n";
     for (std::size_t i = 0; i < facts.ranges.size() && i < kMostRanges; ++i) {
       const doctor::SeenRange& seen = facts.ranges[i];
-      text += "  " + base::printable(seen.shown()) + ": " + base::counted(seen.occurrences, "occurrence") +
+      text += "  " + base::printable(seen.shown()) + ": " + base::counted(seen.occurrences, "instance") +
               (facts.cuda ? ", " + base::counted(seen.kernels, "kernel") : "") + "; --include " +
               base::shell_quote(model::expression_of(seen.domain, seen.path, seen.kind)) + "\n";
     }

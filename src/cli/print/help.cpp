@@ -12,12 +12,11 @@ namespace rangescope::cli {
 namespace {
 
 constexpr std::string_view kWhat =
-    "rangescope runs any program once and says what each of its NVTX ranges costs, and why.";
+    "rangescope runs any program once and reports what each of its NVTX ranges costs, and why.";
 constexpr std::size_t kHelpLeft = 30, kHelpWidth = 96;
 constexpr std::string_view kManTail =
     ".SH EXIT STATUS\n"
-    "The exit code of the program passes through, and its fatal signal likewise. Where rangescope has something to "
-    "say: 64 usage, "
+    "The exit code of the program passes through, and its fatal signal likewise. rangescope's own codes are: 64 usage, "
     "65 bad data, 66 no input, 69 tool missing, 70 internal error, 74 input or output error, 77 permission, 78 "
     "configuration, "
     "80 nothing captured, 81 regression, 82 not comparable, 83 data loss under \\-\\-strict.\n";
@@ -136,9 +135,9 @@ std::string man_overview(HelpCommands commands) {
   }
   out += kManTail;
   out +=
-      ".SH ENVIRONMENT\n.TP\n.B RANGESCOPE_INJECT\nThe library that is loaded into the program, where it is not beside "
+      ".SH ENVIRONMENT\n.TP\n.B RANGESCOPE_INJECT\nThe library to load into the program, if it is not next to "
       "rangescope.\n"
-      ".TP\n.B NO_COLOR\nNo colour, whatever its value.\n.SH SEE ALSO\n";
+      ".TP\n.B NO_COLOR\nNo color, whatever its value.\n.SH SEE ALSO\n";
   return out + roff(list) + "\n";
 }
 
@@ -158,13 +157,13 @@ std::string man_page(const HelpCommand& command) {
 }
 
 std::string columns_page() {
-  std::string out = "Values of a region, for --columns and --sort (the title will do as well as the name):\n\n";
+  std::string out = "Values of a region, for --columns and --sort (by name or by title):\n\n";
   for (const model::Measure& measure : model::measures())
     out += fmt::format("  {:<30} {:<14} {:<6} {}\n", measure.tag, measure.title, model::unit_name(measure.unit),
                        measure.formula);
   out +=
       fmt::format("  {:<30} {:<14} {:<6} {}\n", "bound", "bound", "", "what limits the region while the GPU is busy");
-  return out + "\nHardware metrics, where they were collected, are named metrics.<name>: metrics.dram__bytes.sum\n";
+  return out + "\nCollected hardware metrics are named metrics.<name>: metrics.dram__bytes.sum\n";
 }
 
 }  // namespace rangescope::cli

@@ -267,7 +267,7 @@ Result<std::string> posix_regex(const std::string& pattern) {
   if (!translated) return translated;
   regex_t compiled{};
   if (regcomp(&compiled, translated->c_str(), REG_EXTENDED | REG_NOSUB) != 0) {
-    return base::fail(Code::kUsage, "counters take POSIX extended regular expressions, and this is none: " + pattern,
+    return base::fail(Code::kUsage, "counters take POSIX extended regular expressions, and this is not one: " + pattern,
                       pattern, "Use . [] () * + ? {} | ^ $ only.");
   }
   regfree(&compiled);

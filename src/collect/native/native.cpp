@@ -44,13 +44,14 @@ base::Result<void> hook_up(const Hook& hook, const Options& options, const Reque
     return {};
   }
   if (!options.chain_injection) {
-    return base::fail(
-        base::Code::kUsage, "another injection library is set in the environment: '" + *other + "'", hook.variable,
-        std::string("Add --chain-injection to load both (ours hands every call on), or unset ") + hook.variable);
+    return base::fail(base::Code::kUsage, "another injection library is set in the environment: '" + *other + "'",
+                      hook.variable,
+                      std::string("Add --chain-injection to load both (rangescope's passes every call on), or unset ") +
+                          hook.variable);
   }
   plan.set_env[hook.chain] = *other;
   plan.notes.push_back(std::string(hook.variable) +
-                       ": rangescope's library is loaded first and hands every call on to '" + *other + "'");
+                       ": rangescope's library is loaded first and passes every call on to '" + *other + "'");
   return {};
 }
 
@@ -125,7 +126,7 @@ base::Result<std::filesystem::path> find_library() {
     tried += (tried.empty() ? "" : ", ") + folder.string();
   }
   return base::fail(base::Code::kToolMissing, std::string(kLibraryName) + " was not found in " + tried, {},
-                    "Install it beside rangescope, or name it in RANGESCOPE_INJECT");
+                    "Install it next to rangescope, or name it in RANGESCOPE_INJECT");
 }
 
 }  // namespace rangescope::collect::native

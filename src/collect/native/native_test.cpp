@@ -83,7 +83,7 @@ TEST(NativePlan, AnotherLibraryIsRefusedByName) {
   EXPECT_EQ(
       base::to_string(plan.error()),
       "NVTX_INJECTION64_PATH: another injection library is set in the environment: '/opt/nsys/libToolsInjection64.so'\n"
-      "hint: Add --chain-injection to load both (ours hands every call on), or unset NVTX_INJECTION64_PATH");
+      "hint: Add --chain-injection to load both (rangescope's passes every call on), or unset NVTX_INJECTION64_PATH");
 }
 
 TEST(NativePlan, OrChainedWhenAsked) {

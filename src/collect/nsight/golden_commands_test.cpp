@@ -333,14 +333,15 @@ TEST(NcuKernels, KernelIds) {
                            ":::", "::a:", "::regex::5", "::a:[05]0", "::a:^5$", "::a:(5|6)", "::a:1,5", "::a: 5",
                            "::a:5?", "::a:+5", "::a:0", "::regex:a(?=b):1"})
     EXPECT_EQ(ncu::kernel_id_mistake(good), "") << good;
-  EXPECT_EQ(ncu::kernel_id_mistake("5::10::2"), "'10' is no name operator; only regex is");
-  EXPECT_EQ(ncu::kernel_id_mistake(":::regex:.*5"), "'' is no name operator; only regex is");
+  EXPECT_EQ(ncu::kernel_id_mistake("5::10::2"), "'10' is not a name operator; only regex is");
+  EXPECT_EQ(ncu::kernel_id_mistake(":::regex:.*5"), "'' is not a name operator; only regex is");
   EXPECT_EQ(ncu::kernel_id_mistake("foo:2"), "it has 2 parts, not 4");
   EXPECT_EQ(ncu::kernel_id_mistake("::regex:a:b:5"), "it has 6 parts, not 4");
   for (const char* bad : {"::foo:x", "::foo:5a", "::foo:.*", "::foo:\\d", "::foo:5|a", "::foo:0x5", "::foo: "})
-    EXPECT_TRUE(ncu::kernel_id_mistake(bad).ends_with("is no number and no expression of digits without letters"))
+    EXPECT_TRUE(
+        ncu::kernel_id_mistake(bad).ends_with("is neither a number nor an expression of digits without letters"))
         << bad;
-  EXPECT_EQ(ncu::kernel_id_mistake("::regex:(:5"), "'regex:(' is no regular expression: missing ): (");
+  EXPECT_EQ(ncu::kernel_id_mistake("::regex:(:5"), "'regex:(' is not a regular expression: missing ): (");
   EXPECT_EQ(ncu::kernel_id_mistake("1:2:foo:5", false), "");
   EXPECT_EQ(ncu::kernel_id_mistake("stream:::5", false), "a context or stream is named, which needs --nvtx");
 }

@@ -83,12 +83,12 @@ std::vector<Rung> ladder(const Wish& wish, const Evidence& evidence, const Abili
     refuse(Step::kNative, wish.no_native_counters.empty() ? "the native collector cannot collect counters here"
                                                           : wish.no_native_counters);
   else if (evidence.occurrences && *evidence.occurrences < 2)
-    refuse(Step::kNative, "the range occurs once, and native counters take one pass an occurrence");
+    refuse(Step::kNative, "the range has one instance, and native counters take one pass per instance");
   else if (evidence.occurrences && *evidence.occurrences <= wish.every)
-    refuse(Step::kNative, "of " + base::counted(*evidence.occurrences, "occurrence") + " one is measured with every=" +
-                              std::to_string(wish.every) + ", and native counters take one pass an occurrence");
+    refuse(Step::kNative, "of " + base::counted(*evidence.occurrences, "instance") + " one is measured with every=" +
+                              std::to_string(wish.every) + ", and native counters take one pass per instance");
   else
-    take(Step::kNative, "metrics of a range that occurs often enough: no replay needed");
+    take(Step::kNative, "metrics of a range with enough instances: no replay needed");
 
   const std::string calls = refused_calls(evidence);
   /// Why this mode cannot replay the ranges, "" where it may.
@@ -106,11 +106,11 @@ std::vector<Rung> ladder(const Wish& wish, const Evidence& evidence, const Abili
     return evidence.kernels == 0 ? "no kernel was launched inside the range" : "";
   };
   for (const auto& [step, reason] :
-       {std::pair{Step::kRange, std::string(evidence.kernels ? "nothing was seen inside that forbids it"
-                                                             : "the program was not looked at")},
+       {std::pair{Step::kRange,
+                  std::string(evidence.kernels ? "nothing inside prevents it" : "the program was not probed")},
         {Step::kAppRange,
          std::string("relaunches the program for every pass; allows any CUDA call inside") +
-             (evidence.alike == false ? "; occurrences differ, so the program must do the same every time" : "")}}) {
+             (evidence.alike == false ? "; instances differ, so the program must do the same every time" : "")}}) {
     const std::string why = why_not(step);
     rungs.push_back({step, why.empty(), why.empty() ? reason : why});
   }

@@ -138,7 +138,7 @@ TEST(Ladder, NothingKnownTriesAllThatCanWork) {
   wish.ranges = wish.sections = true;
   EXPECT_EQ(show(ladder(wish, {}, modes({"kernel", "range", "app-range"}))),
             "native no: sections were asked for; native counters give metrics (metrics=[...] alone would use them)\n"
-            "range yes: the program was not looked at\n"
+            "range yes: the program was not probed\n"
             "app-range yes: relaunches the program for every pass; allows any CUDA call inside\n"
             "kernel yes: each kernel inside the range is replayed; works where ranges cannot\n");
 }
@@ -152,17 +152,17 @@ TEST(Ladder, WhatTheLookSawDecides) {
   evidence.calls = {{"cudaMallocAsync_v11020", 3}, {"cudaLaunchKernel_v7000", 100}};
   evidence.alike = false;
   EXPECT_EQ(show(ladder(wish, evidence, modes({"kernel", "range", "app-range"}))),
-            "native yes: metrics of a range that occurs often enough: no replay needed\n"
+            "native yes: metrics of a range with enough instances: no replay needed\n"
             "range no: range replay cannot replay what was seen inside: cudaMallocAsync_v11020 (3 times; "
             "stream-ordered allocation)\n"
-            "app-range yes: relaunches the program for every pass; allows any CUDA call inside; occurrences differ, so "
+            "app-range yes: relaunches the program for every pass; allows any CUDA call inside; instances differ, so "
             "the program must do the same every time\n"
             "kernel yes: each kernel inside the range is replayed; works where ranges cannot\n");
   evidence.calls.clear();
   evidence.graph_launches = 5;
   evidence.occurrences = 1;
   EXPECT_EQ(show(ladder(wish, evidence, modes({"kernel", "range"}))),
-            "native no: the range occurs once, and native counters take one pass an occurrence\n"
+            "native no: the range has one instance, and native counters take one pass per instance\n"
             "range no: range replay cannot replay what was seen inside: 5 CUDA graph launches\n"
             "app-range no: ncu 2025.3.1 has no app-range replay\n"
             "kernel yes: each kernel inside the range is replayed; works where ranges cannot\n");

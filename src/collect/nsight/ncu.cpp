@@ -76,7 +76,7 @@ class Planner : ToolPlanner {
   Done mode() {
     const std::string& mode = ncu_.replay_mode;
     if (mode_ == 0)
-      return refuse("'" + mode + "' is no replay mode", "replay_mode",
+      return refuse("'" + mode + "' is not a replay mode", "replay_mode",
                     "Choose kernel, application, range or app-range.");
     if (!can_.takes("--replay-mode", mode)) {
       const auto known = can_.options.find("--replay-mode");
@@ -139,7 +139,7 @@ class Planner : ToolPlanner {
       note((mode_ & kRanges) ? "gating_nvtx=false means nothing in replay mode " + ncu_.replay_mode +
                                    ": the ranges are what is replayed"
                              : "gating_nvtx=false: kernels are measured wherever they are launched; the ranges only "
-                               "name them in the report");
+                               "label them in the report");
     if (pass) {
       for (const std::string& expression : model::expressions_of(request_.ranges.include))
         add({"--nvtx-include", expression});
@@ -155,10 +155,10 @@ class Planner : ToolPlanner {
         return refuse("range_filter and ranges.every both choose instances of ranges", "range_filter",
                       "Leave one of them out; --every is ::" + every_regex(request_.every) + " of range_filter.");
       if (request_.ranges.include.empty())
-        return refuse("every " + std::to_string(request_.every) + ". occurrence of which range?", "nvtx.include",
+        return refuse("every " + std::to_string(request_.every) + ". instance of which range?", "nvtx.include",
                       "Name a range with --include.");
       filter = "::" + every_regex(request_.every);
-      tell_stride("occurrences of the ranges");
+      tell_stride("instances of the ranges");
     }
     if (filter.empty()) return {};
     if (!can_.has("--range-filter"))
@@ -342,7 +342,7 @@ std::string every_regex(std::uint32_t every) {
 std::string kernel_id_mistake(std::string_view id, bool nvtx) {
   const auto parts = base::split(id, ':');
   if (parts.size() == 5 && parts[2] != "regex")
-    return "'" + std::string(parts[2]) + "' is no name operator; only regex is";
+    return "'" + std::string(parts[2]) + "' is not a name operator; only regex is";
   if (parts.size() != 4 && parts.size() != 5) return "it has " + base::counted(parts.size(), "part") + ", not 4";
   const auto all = [](std::string_view text, std::string_view letters) {
     return text.find_first_not_of(letters) == std::string_view::npos;
@@ -356,7 +356,8 @@ std::string kernel_id_mistake(std::string_view id, bool nvtx) {
   const bool letter = std::any_of(invocation.begin(), invocation.end(),
                                   [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
   if (invocation.empty() || (!letter && invocation.find_first_of(kDigits) != std::string_view::npos)) return {};
-  return "the invocation '" + std::string(invocation) + "' is no number and no expression of digits without letters";
+  return "the invocation '" + std::string(invocation) +
+         "' is neither a number nor an expression of digits without letters";
 }
 
 // ncu's expressions are Boost's (Perl), RE2's are fewer: what only RE2 lacks is no mistake.
@@ -368,7 +369,7 @@ std::string regex_mistake(std::string_view value) {
   for (const char* lacking : {"invalid perl operator", "invalid escape sequence", "bad repetition operator",
                               "invalid named capture", "pattern too large"})
     if (what.find(lacking) != std::string::npos) return {};
-  return "'" + base::printable(value) + "' is no regular expression: " + what;
+  return "'" + base::printable(value) + "' is not a regular expression: " + what;
 }
 
 std::string meant_regex(std::string_view text) {

@@ -76,7 +76,7 @@ class Planner : ToolPlanner {
       const auto option = TRY(option_name(*find_option("nsys", "--cuda-graph-trace")));
       const std::string granularity = graph.substr(0, graph.find(':'));
       if (granularity != "graph" && granularity != "node")
-        return refuse("'" + graph + "' is no granularity of CUDA graph tracing", "cuda_graph_trace",
+        return refuse("'" + graph + "' is not a granularity of CUDA graph tracing", "cuda_graph_trace",
                       "Write graph or node.");
       if (!option.empty()) add(option, graph);
     }
@@ -94,7 +94,7 @@ class Planner : ToolPlanner {
       if (request_.ranges.include.size() == 1)
         range = request_.ranges.include.front().written;
       else
-        return refuse("the recording is to be gated by a range, and none is named", "nvtx_capture",
+        return refuse("the recording is gated by a range, but none is named", "nvtx_capture",
                       "Set pipeline.nsys.nvtx_capture to one range: decode or LLM@decode.");
     }
     if (kind != "nvtx" && !range.empty() && asked("nvtx_capture"))
@@ -138,7 +138,7 @@ class Planner : ToolPlanner {
     if (end.empty()) end = "stop";  // nsys's default, stop-shutdown, also sends the program SIGTERM
     const std::string head = end.substr(0, end.find(':'));
     if (head != "none" && head != "stop" && head != "stop-shutdown" && head != "repeat" && head != "repeat-shutdown")
-      return refuse("'" + end + "' is no end of a capture", "capture_range_end",
+      return refuse("'" + end + "' is not a way to end a capture", "capture_range_end",
                     "Write none, stop, stop-shutdown, repeat[:N] or repeat-shutdown:N.");
     if (head == "repeat-shutdown" && end.find(':') == std::string::npos)
       return refuse("repeat-shutdown needs a count", "capture_range_end", "Write repeat-shutdown:N.");

@@ -181,14 +181,14 @@ base::Result<void> add_extra_args(std::span<const std::string> words, const Abil
         return refuse(can.tool + " " + to_string(can.version) + " has no option " + option,
                       base::did_you_mean(option, can.option_names()));
       if (stands_in(argv, option) && takes(can.tool, option, &can) != Takes::kValueEach)
-        return refuse(option + " would stand twice, which " + can.tool + " refuses", keys);
+        return refuse(option + " would be given twice, which " + can.tool + " refuses", keys);
       value_may_follow = option.size() == word.size();
     } else if (word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9')) {
       // A short name could be that of an option which is passed already.
       return refuse("'" + base::printable(word) + "' is a short option",
-                    "Write its long name, and its value behind '=': --option=value.");
+                    "Write its long name, with the value after '=': --option=value.");
     } else if (!value_may_follow) {
-      return refuse("'" + base::printable(word) + "' is no option, so " + can.tool + " would run it as the program",
+      return refuse("'" + base::printable(word) + "' is not an option, so " + can.tool + " would run it as the program",
                     "Write --option=value.");
     } else {
       value_may_follow = false;

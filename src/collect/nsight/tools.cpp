@@ -61,7 +61,7 @@ base::Result<Abilities> ask_tool(std::string_view tool, const fs::path& path) {
   if (abilities.version.year == 0) {
     const std::string output = std::string(base::trim(version.err.empty() ? version.out : version.err));
     return base::fail(base::Code::kToolMissing,
-                      std::string(tool) + " does not say its version (" + base::describe(version) + ")" +
+                      std::string(tool) + " does not print its version (" + base::describe(version) + ")" +
                           (output.empty() ? "" : ": " + base::printable(output.substr(0, 300))),
                       path.string(),
                       output.find("shared libraries") != std::string::npos
@@ -88,7 +88,7 @@ base::Result<Abilities> probe_tool(std::string_view tool, const ToolSearch& sear
   for (const auto& [path, who] : {std::pair{search.configured, "pipeline." + std::string(tool) + ".path"},
                                   {named, "environment RANGESCOPE_" + upper}})
     if (!path.empty() && !base::runnable(path))
-      return base::fail(base::Code::kConfig, path + " is no executable file", who,
+      return base::fail(base::Code::kConfig, path + " is not an executable file", who,
                         "Name the " + std::string(tool) + " executable itself.");
   const auto found = find_tools(tool, search);
   if (found.empty())

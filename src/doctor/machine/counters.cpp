@@ -14,10 +14,10 @@ Findings check_counter_access(const MachineFacts& facts) {
   const auto param = facts.module_params.find("RmProfilingAdminOnly");
   if (param == facts.module_params.end())
     return {skipped(facts.kernel_module.empty() ? "there is no NVIDIA kernel module"
-                                                : "/proc/driver/nvidia/params does not say RmProfilingAdminOnly")};
+                                                : "/proc/driver/nvidia/params has no RmProfilingAdminOnly")};
   if (param->second == "0") return {well("every user may (RmProfilingAdminOnly is 0)")};
   if (!facts.capabilities)
-    return {skipped("administrators only, and /proc/self/status does not say whether you are one")};
+    return {skipped("administrators only, and /proc/self/status does not show whether you are one")};
   if (is_administrator(facts))
     return {well("administrators only, and this process has CAP_SYS_ADMIN (RmProfilingAdminOnly is " + param->second +
                  ")")};

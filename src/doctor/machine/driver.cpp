@@ -37,11 +37,11 @@ Findings check_driver(const MachineFacts& facts) {
                        "no NVIDIA kernel module in /proc/driver/nvidia, and libnvidia-ml.so.1 cannot be loaded")};
   if (facts.nvml.error_code == kNvmlVersionMismatch)
     return {finding_of("machine.driver_mismatch", Grade::kFail,
-                       "NVML says: " + facts.nvml.error + "; kernel module " + facts.kernel_module)};
+                       "NVML reports: " + facts.nvml.error + "; kernel module " + facts.kernel_module)};
   if (facts.kernel_module.empty() && facts.nvml.error_code != 0)
     return {finding_of(
         "machine.no_kernel_module", Grade::kFail,
-        "the driver's libraries are installed, but no kernel module is loaded; NVML says: " + facts.nvml.error)};
+        "the driver's libraries are installed, but no kernel module is loaded; NVML reports: " + facts.nvml.error)};
   if (!facts.kernel_module.empty() && !facts.nvml.loaded)
     return {finding_of("machine.no_driver_libraries", facts.container.empty() ? Grade::kWarn : Grade::kFail,
                        "kernel module " + facts.kernel_module +
@@ -52,7 +52,7 @@ Findings check_driver(const MachineFacts& facts) {
                        "kernel module " + facts.kernel_module + " is loaded, but there is no /dev/nvidiactl" +
                            (facts.container.empty() ? "" : " in this container (" + facts.container + ")"))};
   if (facts.nvml.error_code != 0)
-    return {finding_of("machine.driver_silent", Grade::kFail, "NVML says: " + facts.nvml.error)};
+    return {finding_of("machine.driver_silent", Grade::kFail, "NVML reports: " + facts.nvml.error)};
   std::string text = "driver " + (facts.nvml.driver.empty() ? facts.kernel_module : facts.nvml.driver);
   if (facts.nvml.cuda_version > 0) text += ", serves programs up to " + cuda_text(facts.nvml.cuda_version);
   return {well(text)};
@@ -102,7 +102,7 @@ Findings check_clocks(const MachineFacts& facts) {
       if (!now.empty())
         out.push_back(
             finding_of("machine.clocks_held", Grade::kWarn,
-                       fmt::format("{}: clocks are held down now by {}{}", who, base::join(now, ", "),
+                       fmt::format("{}: clocks are throttled now by {}{}", who, base::join(now, ", "),
                                    gpu.sm_clock_mhz && gpu.max_sm_clock_mhz
                                        ? fmt::format(" ({} of {} MHz)", *gpu.sm_clock_mhz, *gpu.max_sm_clock_mhz)
                                        : std::string())));
@@ -115,8 +115,8 @@ Findings check_clocks(const MachineFacts& facts) {
                                              *gpu.application_clock_mhz, *gpu.default_application_clock_mhz)));
     }
   }
-  if (!known) return {skipped("NVML does not say")};
-  if (out.empty()) out.push_back(well("nothing holds them down (clocks locked with nvidia-smi -lgc do not show here)"));
+  if (!known) return {skipped("NVML does not report it")};
+  if (out.empty()) out.push_back(well("no throttling (clocks locked with nvidia-smi -lgc do not show here)"));
   return out;
 }
 

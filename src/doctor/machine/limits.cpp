@@ -51,7 +51,7 @@ Findings check_cpu_sampling(const MachineFacts& facts) {
 
 Findings check_disk(const MachineFacts& facts) {
   if (!facts.runs_error.empty()) return {finding_of("machine.runs_not_writable", Grade::kFail, facts.runs_error)};
-  if (!facts.free_bytes) return {skipped("the file system does not say")};
+  if (!facts.free_bytes) return {skipped("the file system does not report it")};
   // A native capture may take 4 GiB a process by default (collector/native); a report of ncu some 100 MiB.
   constexpr std::uint64_t kLittle = 4ull << 30, kTooLittle = 256ull << 20;
   const std::string text =

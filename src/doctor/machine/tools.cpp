@@ -35,13 +35,14 @@ Findings check_library(const MachineFacts& facts) {
 
 Findings check_cupti(const MachineFacts& facts) {
   if (!facts.cupti.empty()) return {well(facts.cupti)};
-  if (facts.inject_library.empty()) return {skipped("rangescope's own library is not there")};
+  if (facts.inject_library.empty()) return {skipped("rangescope's own library is missing")};
   return {finding_of("machine.no_cupti", Grade::kWarn, facts.cupti_error)};
 }
 
 Findings check_mpi(const MachineFacts& facts) {
   if (facts.mpi_library.empty())
-    return {skipped("no librangescope_mpi.so beside rangescope's own library: waits for other ranks are not seen")};
+    return {
+        skipped("no librangescope_mpi.so next to rangescope's own library: waits for other ranks are not recorded")};
   return {well(facts.mpi_library + (facts.launcher.empty() ? "; no mpirun or srun on PATH" : ", " + facts.launcher))};
 }
 
@@ -71,7 +72,8 @@ Findings check_importer(const MachineFacts& facts) {
   const ToolSeen& nsys = facts.nsys;
   if (nsys.paths.empty()) return {skipped("there is no nsys")};
   if (!nsys.importer)
-    return {finding_of("machine.no_importer", Grade::kWarn, "no QdstrmImporter beside " + nsys.paths.front().string())};
+    return {
+        finding_of("machine.no_importer", Grade::kWarn, "no QdstrmImporter next to " + nsys.paths.front().string())};
   if (!nsys.importer_error.empty())
     return {finding_of("machine.importer_broken", Grade::kWarn, nsys.importer->string() + ": " + nsys.importer_error)};
   return {well(nsys.importer->string() + " runs")};

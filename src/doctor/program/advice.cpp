@@ -82,7 +82,7 @@ class Adviser {
  private:
   /// Nothing to measure, whatever the way; "" where there is.
   [[nodiscard]] std::string nothing() const {
-    if (!look_.facts.meant.empty() && include_.empty()) return "no range that was meant was seen";
+    if (!look_.facts.meant.empty() && include_.empty()) return "none of the selected ranges occurred";
     if (look_.facts.ranges.empty()) return "the program opened no range";
     return {};
   }
@@ -120,20 +120,20 @@ class Adviser {
     if (way.reason.empty() && include_.empty()) way.reason = "name a range with --include";
     if (way.reason.empty()) way.reason = no_kernels();
     if (way.reason.empty() && own_ == 0 && gpu_known_) way.reason = "the range's own thread launches no kernel";
-    if (way.reason.empty() && occurrences_ == 0) way.reason = "the range never comes to its end";
+    if (way.reason.empty() && occurrences_ == 0) way.reason = "the range never ends";
     if (way.reason.empty() && !tools_.native_counters)
       way.reason =
           tools_.counters_reason.empty() ? "counters cannot be collected on this machine" : tools_.counters_reason;
     if (!way.reason.empty()) return way;
     way.works = true;
-    way.reason = "counters per range, one pass an occurrence: no replay, and any CUDA call may be inside";
-    if (sum_.alike == false) way.notes.emplace_back("occurrences differ, so passes describe different work");
+    way.reason = "counters per range, one pass per instance: no replay, and any CUDA call may be inside";
+    if (sum_.alike == false) way.notes.emplace_back("instances differ, so passes describe different work");
     std::vector<std::string> options{"--metrics", "quick"};
     // Programming the hardware takes some 20 ms a pass, and longer the first time; meanwhile nothing is measured.
     if (occurrences_ < kEnough || span_ns_ < kLongEnough) {
       way.notes.emplace_back("the range comes " + base::counted(occurrences_, "time") + " within " +
                              base::format_ns(static_cast<double>(span_ns_)) +
-                             ", which may be too short for all passes: the program is run again for those that lack");
+                             ", perhaps too few for all passes: the program is run again for missing ones");
       options.insert(options.end(), {"--passes", "relaunch"});
     }
     way.command = ours(std::move(options));
@@ -210,14 +210,14 @@ class Adviser {
     if (step != collect::Step::kKernel) {
       options.values["launch_skip"] = {"1"};
       options.values["launch_count"] = {"1"};
-      way.notes.emplace_back("measures the second occurrence; leave --launch-skip and --launch-count out for all " +
+      way.notes.emplace_back("measures the second instance; leave --launch-skip and --launch-count out for all " +
                              std::to_string(occurrences_));
       return;
     }
     const std::uint64_t all = std::max<std::uint64_t>(own_ + sum_.other_thread_kernels, 1);
     const std::uint64_t each = (all + occurrences_ - 1) / occurrences_;
     options.values["launch_count"] = {std::to_string(each)};
-    way.notes.emplace_back("measures as many kernels as one occurrence launches (" + std::to_string(each) +
+    way.notes.emplace_back("measures as many kernels as one instance launches (" + std::to_string(each) +
                            "); leave --launch-count out for all " + std::to_string(all));
   }
 

@@ -81,10 +81,9 @@ class Missing {
     const bool early = (look_.cut_short && !look_.all_known) || (!look_.cut_short && !look_.ended.ok());
     Finding finding = finding_of(early ? "program.not_reached" : "program.unknown_range", Grade::kFail, found,
                                  near.empty() ? "" : "Write " + base::shell_quote(near.front()));
-    if (near.empty() && early && !look_.cut_short)
-      finding.hint = "Cure the failure first: the range may come behind it";
+    if (near.empty() && early && !look_.cut_short) finding.hint = "Fix the failure first: the range may come after it";
     if (near.empty() && !early && !facts_.ranges.empty())
-      finding.hint = "Use a name that was seen, such as " + base::shell_quote(expression_for(facts_.ranges.front()));
+      finding.hint = "Use a name that occurs, such as " + base::shell_quote(expression_for(facts_.ranges.front()));
     if (!near.empty())
       try_with(finding, look_, near.front());
     else if (!facts_.ranges.empty() && !early)
@@ -232,7 +231,7 @@ Findings check_ends(const ProgramLook& look) {
     if (unclosed == 0) return;
     const bool none = unclosed == occurrences;
     const std::string found = base::printable(name) + ": " + std::to_string(unclosed) + " of " +
-                              base::counted(occurrences, "occurrence") + " still open when the program ended";
+                              base::counted(occurrences, "instance") + " still open when the program ended";
     if (look.facts.unbalanced_pops > 0)
       out.push_back(
           finding_of("program.popped_elsewhere", none ? Grade::kFail : Grade::kWarn,

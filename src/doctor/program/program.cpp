@@ -29,8 +29,8 @@ Findings check_ran(const ProgramLook& look) {
   for (const collect::Complaint& each : look.said) {
     // Without a driver every such message has one cause.
     const bool driver = look.no_driver && each.id.starts_with("cuda.no_d");
-    out.push_back(driver ? finding_of("machine.no_driver", Grade::kFail, "the program says: " + each.evidence)
-                         : finding_of(each.id, Grade::kFail, "the program says: " + each.evidence, each.cure));
+    out.push_back(driver ? finding_of("machine.no_driver", Grade::kFail, "the program printed: " + each.evidence)
+                         : finding_of(each.id, Grade::kFail, "the program printed: " + each.evidence, each.cure));
     if (driver) break;
   }
   out.push_back(finding_of("program.failed", all_seen && !look.ended.signal ? Grade::kWarn : Grade::kFail,
@@ -47,16 +47,16 @@ Findings check_nvtx(const ProgramLook& look) {
   const auto files = look.ended.open_files;
   if (facts.processes == 0 && files && *files < kFewFiles)
     return {finding_of("program.no_files", Grade::kFail,
-                       "no process of it was seen to load NVTX or CUDA, and it lets itself open at most " +
+                       "no process of it loaded NVTX or CUDA, and it limits itself to " +
                            base::counted(*files, "file") + " (RLIMIT_NOFILE)")};
   const std::string processes = base::counted(facts.processes, "process");
   // What failed before it loaded anything may have ranges all the same.
   if (facts.processes == 0 && !look.said.empty()) return {};
   if (!facts.nvtx)
     return {finding_of("program.no_nvtx", Grade::kFail,
-                       facts.processes == 0 ? "no process of it was seen to load NVTX or CUDA"
-                                            : processes + " of it loaded CUDA, and no NVTX call was made")};
-  return {finding_of("program.no_ranges", Grade::kFail, processes + " used NVTX, and none opened a range")};
+                       facts.processes == 0 ? "no process of it loaded NVTX or CUDA"
+                                            : processes + " of it loaded CUDA, but none made an NVTX call")};
+  return {finding_of("program.no_ranges", Grade::kFail, processes + " used NVTX, but none opened a range")};
 }
 
 Findings check_registered(const ProgramLook& look) {
@@ -67,7 +67,7 @@ Findings check_registered(const ProgramLook& look) {
     Finding finding = finding_of(
         "program.unregistered", decides ? Grade::kFail : Grade::kOk,
         base::printable(range.term.written) + ": " + std::to_string(range.occurrences - range.registered) + " of " +
-            base::counted(range.occurrences, "occurrence") + " without a registered string for a name");
+            base::counted(range.occurrences, "instance") + " without a registered string for a name");
     // Most programs' names are not: a fact for who gates nsys by hand, and no complaint.
     if (!decides) finding.hint.clear();
     out.push_back(std::move(finding));
@@ -78,14 +78,14 @@ Findings check_registered(const ProgramLook& look) {
 constexpr Check<ProgramLook> kChecks[] = {
     {"program.ran", "Does the program run to its end?", check_ran},
     {"program.nvtx", "Does the program open NVTX ranges?", check_nvtx},
-    {"program.ranges", "Was every range that was meant seen?", check_names},
+    {"program.ranges", "Did every selected range occur?", check_names},
     {"program.registered", "Can nsys gate on the range?", check_registered},
     {"program.ends", "Is every range closed before the program ends?", check_ends},
     {"program.cuda", "Does the program use CUDA, and was its GPU work recorded?", check_cuda},
     {"program.work", "Is GPU work launched inside the ranges?", check_work},
     {"program.processes", "Are the ranges in the process that is started?", check_processes},
     {"program.replay", "Can the ranges be replayed?", check_replay},
-    {"program.alike", "Are occurrences of a range alike?", check_alike},
+    {"program.alike", "Are the instances of a range alike?", check_alike},
     {"program.wall_time", "Do the ranges' wall times hold their GPU work?", check_late},
 };
 

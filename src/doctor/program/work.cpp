@@ -28,7 +28,7 @@ Findings check_cuda(const ProgramLook& look) {
     if (facts.processes == 0 && !decides) return {};  // nothing was seen at all: program.no_nvtx reports it
     return {finding_of("program.no_cuda", decides ? Grade::kFail : Grade::kWarn,
                        facts.processes == 0
-                           ? "no process of it was seen to load CUDA"
+                           ? "no process of it loaded CUDA"
                            : "CUDA was not initialised in any of " + base::counted(facts.processes, "process"))};
   }
   if (!facts.gpu_unavailable.empty())
@@ -70,7 +70,7 @@ Findings check_work(const ProgramLook& look) {
                                of(range) + base::counted(all, "kernel") + " inside, none of them chosen: " +
                                    base::join(names, ", ") + (range.left_out.size() > names.size() ? ", ..." : "")));
     } else if (own == 0 && range.other_thread_kernels == 0 && range.child_kernels == 0) {
-      std::string found = of(range) + "no kernel in " + base::counted(range.occurrences, "occurrence");
+      std::string found = of(range) + "no kernel in " + base::counted(range.occurrences, "instance");
       if (range.copies + range.memsets > 0)
         found += "; " + base::counted(range.copies, "copy") + " and " + base::counted(range.memsets, "memset") +
                  " are inside";
@@ -92,7 +92,7 @@ Findings check_work(const ProgramLook& look) {
     if (own > 0)
       seen += (seen.empty() ? "" : ", ") + of(range) + base::counted(range.kernels, "kernel") +
               (range.graph_launches > 0 ? " and " + base::counted(range.graph_launches, "graph launch") : "") + " in " +
-              base::counted(range.occurrences, "occurrence");
+              base::counted(range.occurrences, "instance");
   }
   if (out.empty() && !seen.empty()) out.push_back(well(seen));
   return out;
@@ -119,7 +119,7 @@ Findings check_replay(const ProgramLook& look) {
           finding_of("program.context_inside", Grade::kWarn,
                      of(range) + "the first CUDA call of the process is inside" +
                          (range.median_ns > 0
-                              ? "; its first occurrence takes " + base::format_ns(static_cast<double>(range.first_ns)) +
+                              ? "; its first instance takes " + base::format_ns(static_cast<double>(range.first_ns)) +
                                     ", the median " + base::format_ns(static_cast<double>(range.median_ns))
                               : "")));
     std::map<std::string, std::string> by_cause;
@@ -152,7 +152,7 @@ Findings check_alike(const ProgramLook& look) {
     for (const std::uint64_t count : range.sequences) all += count;
     out.push_back(finding_of("program.occurrences_differ", Grade::kWarn,
                              of(range) + std::to_string(range.sequences.size()) +
-                                 " different sequences of kernels in " + base::counted(all, "occurrence") +
+                                 " different sequences of kernels in " + base::counted(all, "instance") +
                                  "; the most frequent one in " + std::to_string(range.sequences.front())));
   }
   return out;
@@ -165,7 +165,7 @@ Findings check_late(const ProgramLook& look) {
     if (range.late_occurrences == 0) continue;
     Finding finding = finding_of("program.work_ends_later", Grade::kOk,
                                  of(range) + "kernels of " + std::to_string(range.late_occurrences) + " of " +
-                                     base::counted(range.occurrences, "occurrence") + " still run when it ends");
+                                     base::counted(range.occurrences, "instance") + " still run when it ends");
     finding.hint.clear();
     out.push_back(std::move(finding));
   }

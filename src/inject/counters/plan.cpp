@@ -145,7 +145,7 @@ const char* parse_line(char* line, Plan& plan) {
   }
   if (is("by")) {
     plan.by_payload = std::strcmp(rest, "payload") == 0;
-    return plan.by_payload ? nullptr : "ranges can be told apart by payload only";
+    return plan.by_payload ? nullptr : "ranges can be distinguished by payload only";
   }
   if (is("resume")) {
     std::size_t bytes = 0;

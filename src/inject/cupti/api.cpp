@@ -149,7 +149,7 @@ bool load(Api& api, char* why, std::size_t why_size) {
     return false;
   }
   if (api.cuptiGetVersion(&api.version) != CUPTI_SUCCESS) {
-    std::snprintf(why, why_size, "%s does not say its version", api.path);
+    std::snprintf(why, why_size, "%s does not report its version", api.path);
     return false;
   }
   if (!knows_records_of(api.version)) {

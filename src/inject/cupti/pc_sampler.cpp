@@ -140,7 +140,7 @@ bool PcApi::load(const Api& cupti, char* why, std::size_t why_bytes) {
   char name[32];
   if (cupti.version < kSince) {
     std::snprintf(why, why_bytes,
-                  "no samples of the program counter: CUPTI %s does not say which kernel a sample is of; take that of "
+                  "no program-counter samples: CUPTI %s does not name the kernel of a sample; take that of "
                   "CUDA 12.4 or newer (RANGESCOPE_CUPTI)",
                   version_name(cupti.version, name, sizeof name));
     return false;

@@ -400,7 +400,7 @@ void note_launch_calls(Tracer& t) {
     if (t.call_count < sizeof t.calls / sizeof t.calls[0]) t.calls[t.call_count++] = cbid;
     refused = refused || (result != CUPTI_SUCCESS && std::strcmp(name, "cuLaunchKernel") == 0);
   }
-  if (refused) accept(t, CUPTI_ERROR_NOT_SUPPORTED, "launch calls, so kernels cannot be told by range");
+  if (refused) accept(t, CUPTI_ERROR_NOT_SUPPORTED, "launch calls, so kernels cannot be attributed to ranges");
 }
 
 // What is recorded beside kernels; the first ones are paused while counters are collected. Not SYNCHRONIZATION: with it

@@ -144,7 +144,7 @@ base::Result<model::Session> read_text(std::string_view text, const std::string&
   }
   if (lines.empty())
     return base::fail(base::Code::kBadData, "no table of key_averages() with rows in it", name,
-                      "Give what print(prof.key_averages().table()) printed, or the trace of export_chrome_trace().");
+                      "Give the output of print(prof.key_averages().table()), or the trace of export_chrome_trace().");
   std::set<std::string> on_cpu;
   for (const Line& line : lines)
     if (line.cpu.value_or(0) > 0) on_cpu.insert(line.name);
@@ -165,10 +165,10 @@ base::Result<model::Session> read_text(std::string_view text, const std::string&
   };
   if (session.summary.cut || cpu < kRounding * cpu_total)
     lose("rows_missing", 0,
-         "the rows do not add up to the total below the table: it was printed with row_limit. Shares are unknown");
+         "the rows do not add up to the table's total: it was printed with row_limit. Shares are unknown");
   if (bad > 0) lose("bad_rows", bad, "rows that do not fit their header were left out");
-  if (tables > 1) lose("ignored_table", tables - 1, "tables behind the first one were left out");
-  lose("totals_only", 0, "tables of sums hold totals by name: nesting and overlap cannot be known");
+  if (tables > 1) lose("ignored_table", tables - 1, "tables after the first one were left out");
+  lose("totals_only", 0, "tables of totals by name: nesting and overlap are unknown");
   session.sources.push_back({name, "key-averages", "PyTorch profiler", {}});
   return session;
 }

@@ -497,15 +497,14 @@ class Builder {
     const auto lose = [&](model::LossKind kind, std::uint64_t count, std::string detail) {
       if (count > 0) s_.losses.push_back({kind, count, std::move(detail)});
     };
-    lose("bad_events", bad_events_, "events without a time, process or thread, or that are no JSON, were left out");
+    lose("bad_events", bad_events_, "events that are not JSON, or have no time, process or thread, were left out");
     for (const auto& [category, events] : unread_)
       lose("unread_events", events, "events of the category \"" + base::printable(category) + "\" are not read");
-    lose("unread_events", idle_threads_, "Python threads that only waited are left out");
+    lose("unread_events", idle_threads_, "Python threads that only waited were left out");
     if (lost_gpu_work_ && s_.kernels.empty()) s_.unrecorded.kernels = s_.unrecorded.copies = true;
-    lose(
-        "placed_by_operator", placed_,
-        "GPU work whose CUDA call is not in the trace belongs to the operator that the trace names; its launch latency "
-        "is counted from the operator's begin");
+    lose("placed_by_operator", placed_,
+         "GPU work without its CUDA call in the trace belongs to the operator that the trace names; its launch latency "
+         "is counted from the operator's start");
   }
 
   /// A Python thread that runs no operator and is in a call that waits for nine tenths of its time: a pool's, a
@@ -651,8 +650,7 @@ base::Result<model::Session> build(Splitter splitter, const std::string& name) {
   model::Session session = builder.finish();
   if (!splitter.broken().empty())
     session.losses.push_back(
-        {"torn_tail", 1,
-         "the trace ends early, " + splitter.broken() + ": " + where + "; what it held after that is missing"});
+        {"torn_tail", 1, "the trace ends early, " + splitter.broken() + ": " + where + "; the rest is missing"});
   session.sources.push_back({name, "kineto", "PyTorch profiler" + builder.job(), {}});
   return session;
 }

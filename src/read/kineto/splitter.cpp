@@ -155,9 +155,9 @@ bool Splitter::value(std::string_view& text) {
 
 /// Moves to the next member or event, or to the bracket that closes them.
 bool Splitter::next_item(std::size_t& at, bool after_comma) {
-  if (!skip_blanks(at)) return fail("it breaks off");
+  if (!skip_blanks(at)) return fail("it ends early");
   if (buffer_[at] != ',' || !after_comma) return true;
-  return skip_blanks(++at) || fail("it breaks off");
+  return skip_blanks(++at) || fail("it ends early");
 }
 
 bool Splitter::member(Piece& piece) {
@@ -171,12 +171,12 @@ bool Splitter::member(Piece& piece) {
   }
   if (buffer_[at] != '"') return fail("the name of a member is missing");
   std::size_t begin = at;
-  if (!string_end(begin, at)) return fail("it breaks off");
+  if (!string_end(begin, at)) return fail("it ends early");
   key_ = buffer_.substr(begin + 1, at - begin - 2);
-  if (!skip_blanks(at)) return fail("it breaks off");
+  if (!skip_blanks(at)) return fail("it ends early");
   if (buffer_[at] != ':') return fail("a colon is missing");
   ++at;
-  if (!skip_blanks(at)) return fail("it breaks off");
+  if (!skip_blanks(at)) return fail("it ends early");
   at_ = at;
   if (key_ == "traceEvents" && buffer_[at] == '[') {
     ++at_;
@@ -184,7 +184,7 @@ bool Splitter::member(Piece& piece) {
     first_ = true;
     return true;
   }
-  if (!value(piece.text)) return fail("it breaks off");
+  if (!value(piece.text)) return fail("it ends early");
   piece.key = key_;
   return true;
 }
@@ -201,7 +201,7 @@ bool Splitter::event(Piece& piece) {
     return !array_root_;
   }
   piece.key = {};
-  if (!value(piece.text)) return fail("it breaks off");
+  if (!value(piece.text)) return fail("it ends early");
   return true;
 }
 
@@ -215,7 +215,7 @@ bool Splitter::next(Piece& piece) {
       if (std::string_view(buffer_).substr(0, 3) == "\xef\xbb\xbf") at = 3;
       if (!skip_blanks(at)) return fail(damaged_ ? "its compressed data are damaged" : "it is empty");
       array_root_ = buffer_[at] == '[';
-      if (!array_root_ && buffer_[at] != '{') return fail("it is no JSON");
+      if (!array_root_ && buffer_[at] != '{') return fail("it is not JSON");
       at_ = at + 1;
       state_ = array_root_ ? State::kEvents : State::kMembers;
       continue;

@@ -25,7 +25,7 @@ base::Result<BlockReader> BlockReader::open(std::span<const std::byte> file, con
   if (std::memcmp(head.magic, magic, sizeof head.magic) != 0) return bad("not " + what);
   if (head.version != version)
     return base::fail(base::Code::kBadData,
-                      fmt::format("{} of format {}, and {} is known", what, head.version, version), where,
+                      fmt::format("{} of format {}, but only {} is known", what, head.version, version), where,
                       "Read it with the rangescope that wrote it.");
   if (head.header_bytes < sizeof head || head.header_bytes > file.size()) return bad("a damaged head");
   reader.file_ = file;

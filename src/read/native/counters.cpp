@@ -147,9 +147,8 @@ std::string CounterReader::note_of(std::uint32_t target, std::uint32_t device) c
   }
   if (varied == 0) return {};
   return fmt::format(
-      "counters: {} of {} measured occurrences launched the same kernels in other sizes than the first of "
-      "their round, so that metrics from several passes are of several sizes; --bucket-by payload tells "
-      "sizes apart",
+      "counters: {} of {} measured instances launched the same kernels in different sizes from the first of their "
+      "round, so metrics of several passes mix sizes; --bucket-by payload separates them",
       varied, measured);
 }
 
@@ -169,43 +168,42 @@ void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
     const std::uint32_t lacking = tally.needed > tally.passes ? tally.needed - tally.passes : 0;
     const std::uint32_t a_run = std::max(tally.occurrences - std::min(tally.passed_over, tally.occurrences), 1u);
     if (metrics_.empty())
-      return add("pc_not_sampled", tally.occurrences,
-                 fmt::format("'{}'{} has no samples of the program counter: none of {} could be "
-                             "sampled ({} settling, {} while the hardware was being programmed or "
-                             "a graph captured); --skip-first 1 samples those that settled too",
-                             path, on, base::counted(tally.occurrences, "occurrence"), tally.skipped_first,
-                             tally.skipped_arming));
+      return add(
+          "pc_not_sampled", tally.occurrences,
+          fmt::format("'{}'{} has no program-counter samples: none of {} could be sampled ({} in warm-up, {} while the "
+                      "hardware was being programmed or a graph captured); --skip-first 1 also samples warm-up",
+                      path, on, base::counted(tally.occurrences, "instance"), tally.skipped_first,
+                      tally.skipped_arming));
     add("counters_incomplete", tally.occurrences,
-        fmt::format("'{}'{} has no counters: {} needed, {} done, and {} of {} could be "
-                    "measured ({} settling, {} while the hardware was being programmed or a graph captured, {} unlike "
-                    "the others{}){}; {}"
-                    "--passes relaunch would add the rest in {}",
-                    path, on, base::counted(tally.needed, "pass is", "passes are"), tally.passes, tally.measured,
-                    base::counted(tally.occurrences, "occurrence"), tally.skipped_first, tally.skipped_arming,
-                    tally.discarded,
-                    tally.passed_over > 0 ? fmt::format(", {} left out by --every", tally.passed_over) : "",
-                    tally.head.small == 2 ? ", and it stopped coming" : "",
-                    lacking <= tally.skipped_first ? "--skip-first 0 measures those that settled too; " : "",
-                    base::counted((lacking + a_run - 1) / a_run, "more run")));
+        fmt::format(
+            "'{}'{} has no counters: {} needed, {} done, and {} of {} could be "
+            "measured ({} in warm-up, {} while the hardware was being programmed or a graph captured, {} unlike "
+            "the others{}){}; {}"
+            "--passes relaunch would add the rest in {}",
+            path, on, base::counted(tally.needed, "pass is", "passes are"), tally.passes, tally.measured,
+            base::counted(tally.occurrences, "instance"), tally.skipped_first, tally.skipped_arming, tally.discarded,
+            tally.passed_over > 0 ? fmt::format(", {} left out by --every", tally.passed_over) : "",
+            tally.head.small == 2 ? ", and it stopped occurring" : "",
+            lacking <= tally.skipped_first ? "--skip-first 0 also measures warm-up; " : "",
+            base::counted((lacking + a_run - 1) / a_run, "more run")));
   } else if (tally.head.small == 2) {
     add("counters_gave_up", tally.rounds,
-        fmt::format("'{}'{} stopped coming after {}: no more were waited for, and the timeline went on", path, on,
-                    base::counted(tally.rounds, "complete round")));
+        fmt::format("'{}'{} stopped occurring after {}: the other passes were given up, and the timeline resumed", path,
+                    on, base::counted(tally.rounds, "complete round")));
   }
   if (metrics_.empty() && tally.measured > 0)
     add("pc_serialized", tally.measured,
-        "in so many occurrences of '" + path + "'" + on +
-            " the program counter was sampled: kernels ran one after the other there");
+        "instances of '" + path + "'" + on + " the program counter was sampled: their kernels ran one after the other");
   if (tally.waits > 0) {
     keep_wait(tally);
     add("counters_waited", tally.waits,
-        fmt::format("the program waited {} ms at {} of '{}'{} until the hardware was programmed (--arm-wait)",
-                    tally.waited_ms, base::counted(tally.waits, "begin"), path, on));
+        fmt::format("the program waited {} ms at {} of '{}'{} for counters to be programmed (--arm-wait)",
+                    tally.waited_ms, base::counted(tally.waits, "start"), path, on));
   }
   if (tally.discarded > 0) {
     add("counters_discarded", tally.discarded,
-        "occurrences of '" + path +
-            "' were measured and discarded: they launched other kernels than the rest of their round");
+        "instances of '" + path +
+            "' were measured and discarded: they launched different kernels from the rest of their round");
   }
 }
 
@@ -223,9 +221,9 @@ void CounterReader::finish(const std::string& where) {
   for (const Round& round : rounds_) add_round(round, metrics);
   for (const auto& tally : tallies_) tell(tally, where);
   if (damaged_ > 0) {
-    session_.losses.push_back({"counters_damaged", damaged_,
-                               where + ": sets of values that are cut, or of ranges or metrics that the capture does "
-                                       "not name; they were left out"});
+    session_.losses.push_back(
+        {"counters_damaged", damaged_,
+         where + ": counter values that are truncated, or belong to unknown ranges or metrics; they were left out"});
   }
   std::int64_t paused = std::numeric_limits<std::int64_t>::min();
   for (const auto& [resumed, at] : activity_) {
@@ -241,7 +239,7 @@ void CounterReader::finish(const std::string& where) {
   if (!activity_.empty() && !metrics_.empty()) {  // else it was traced in windows (--overhead), as asked for
     session_.losses.push_back({"gpu_timeline_paused", activity_.size(),
                                where + ": kernels and copies were not recorded while counters were collected; GPU "
-                                       "counts and times of regions are of the rest of the run"});
+                                       "counts and times of regions cover the rest of the run"});
   }
 }
 

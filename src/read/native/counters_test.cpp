@@ -198,7 +198,8 @@ TEST(CounterRecords, WhatIsMissingIsSaid) {
   settling.tally(0, 0, 0, 7);  // the seven that lack were there, and settled
   const model::Session seldom = session_of(settling.bytes());
   ASSERT_NE(loss(seldom, "counters_incomplete"), nullptr);
-  EXPECT_NE(loss(seldom, "counters_incomplete")->detail.find("; --skip-first 0 measures those"), std::string::npos);
+  EXPECT_NE(loss(seldom, "counters_incomplete")->detail.find("; --skip-first 0 also measures warm-up"),
+            std::string::npos);
   ASSERT_NE(loss(session, "counters_gave_up"), nullptr);
   EXPECT_NE(loss(session, "counters_gave_up")->detail.find("'step > decode'"), std::string::npos);
   ASSERT_EQ(session.gpu_pauses.size(), 2u);
@@ -246,7 +247,7 @@ TEST(CounterRecords, OtherSizesAreANoteOnTheMetricsOfTheRange) {
   s.tally(0, 1, 0, 0, 2);
   const model::Session session = session_of(s.bytes());
   for (const model::Measurement& m : session.measurements)
-    EXPECT_TRUE(m.note.starts_with("counters: 2 of 3 measured occurrences launched the same kernels in other sizes"))
+    EXPECT_TRUE(m.note.starts_with("counters: 2 of 3 measured instances launched the same kernels in different sizes"))
         << m.note;
   EXPECT_TRUE(session_of(sample().bytes()).measurements[0].note.empty());
 }

@@ -108,8 +108,7 @@ class CpuReader {
         cpu_.interval_ns = std::clamp<std::int64_t>(base::to_int(value).value_or(0), 0, kLatest_ns);
       if (key == "polled")
         lose("cpu_polled", 1,
-             "The kernel gives no CPU samples here, so /proc was read 100 times a second: " + base::printable(value) +
-                 ".");
+             "perf_event_open is not available, so /proc was read 100 times a second: " + base::printable(value) + ".");
       if (key == "unwinding") cpu_.unwinding = base::printable(value);
       regions_.take(key, value);
       if (key == "refused") cpu_.switches &= value != "context switches";
@@ -128,7 +127,7 @@ class CpuReader {
     if (event.kind == cpu_wire::kBounded) lose("cpu_samples_cut", event.count, "CPU samples: " + text + ".");
     if (event.kind == cpu_wire::kPythonLate)
       lose("python_late", event.count,
-           fmt::format("CPU samples{} lack their Python functions, which were read too late or changed meanwhile; the "
+           fmt::format("CPU samples{} lack their Python functions, which were read too late or changed meanwhile; "
                        "times of Python functions are scaled.",
                        base::to_uint(text) ? " of " + text + " that ran Python code" : ""));
     if (event.kind == cpu_wire::kShortThreads) {
@@ -144,7 +143,7 @@ class CpuReader {
     for (const std::string_view line : base::split(text, '\n'))
       if (line.starts_with("lost "))
         if (const auto lost = base::to_uint(line.substr(5)); lost && *lost > 0)
-          lose("cpu_samples_lost", *lost, "CPU records for which the kernel had no room.");
+          lose("cpu_samples_lost", *lost, "CPU records that the kernel dropped because its buffer was full.");
   }
 
   bool thread(cpu_wire::Unpacker& in, std::int64_t& /*before*/) {
@@ -308,9 +307,9 @@ class CpuReader {
     if (unwatched == 0 || last_ns_ <= first_ns_) return;
     cpu_.unwatched = std::min(1.0, static_cast<double>(unwatched) / static_cast<double>(last_ns_ - first_ns_));
     lose("cpu_switches_thinned", blind_.size(),
-         fmt::format("Threads switched too often to record each switch: waits of {} of the time are estimated from "
-                     "those of the rest.",
-                     base::format_share(cpu_.unwatched)));
+         fmt::format(
+             "Threads switched too often to record each switch: waits in {} of the time are estimated from the rest.",
+             base::format_share(cpu_.unwatched)));
   }
 
   bool counter(cpu_wire::Unpacker& in, std::int64_t& /*before*/) {
@@ -365,7 +364,7 @@ class CpuReader {
     std::erase_if(cpu_.counts, [](const model::CpuCount& each) { return each.counter == kNone; });
     if (!shared.empty())
       lose("cpu_counters_shared", shared.size(),
-           "Counted in a part of the time, and scaled: " + base::join(shared, ", ") + ".");
+           "Counted part of the time, and scaled: " + base::join(shared, ", ") + ".");
   }
 
   void finish(bool torn) {
@@ -373,7 +372,7 @@ class CpuReader {
       lose("damaged_samples", std::max<std::uint64_t>(damaged_, 1),
            fmt::format("{}: {} damaged.", where_, base::counted(damaged_, "CPU record")));
     if (!ended_ && !torn && cpu_.interval_ns > 0)
-      lose("sampling_ended", 1, "Sampling of the CPU ended without a word: functions may lack their names.");
+      lose("sampling_ended", 1, "CPU sampling ended unexpectedly: functions may lack their names.");
     if (musl_)
       lose("musl_program", 1,
            "A process was linked to musl: it cannot load rangescope's library, which is linked to glibc.");
@@ -480,7 +479,7 @@ class CpuReader {
         cpu_.samples, [&](const model::CpuSample& each) { return each.stack != kNone && cut[each.stack]; }));
     if (count < 20 || count * 100 <= cpu_.samples.size()) return;  // a few, or one in a hundred, move nothing
     lose("cpu_chains_cut", count,
-         fmt::format("{} of {} do not reach the thread's begin (followed by {}).", count,
+         fmt::format("{} of {} do not reach the thread's start (followed by {}).", count,
                      base::counted(cpu_.samples.size(), "call chain"),
                      cpu_.unwinding.empty() ? "unknown means" : cpu_.unwinding));
   }
@@ -490,7 +489,7 @@ class CpuReader {
     const double sampled = static_cast<double>(cpu_.samples.size()) * static_cast<double>(cpu_.interval_ns);
     if (short_threads_ns_ < std::max(kLeast_ns, kPart * (sampled + short_threads_ns_))) return;
     lose("cpu_short_threads", short_threads_,
-         fmt::format("{} ended before a first sample: the functions of {} of CPU time are missing.",
+         fmt::format("{} ended before their first sample: the functions of {} of CPU time are missing.",
                      base::counted(short_threads_, "thread"), base::format_ns(short_threads_ns_)));
   }
   [[nodiscard]] bool is_cut(std::uint32_t stack) const {

@@ -135,10 +135,9 @@ class GpuReader {
       auto& launch = session_.graph_launches[i];
       launch.kernel_nodes = nodes_.kernel_nodes(static_cast<std::uint32_t>(launch.graph_id));
     }
-    if (damage.torn_bytes > 0) lose("torn_tail", damage.torn_bytes, "bytes behind the last whole block were cut off");
+    if (damage.torn_bytes > 0) lose("torn_tail", damage.torn_bytes, "bytes after the last complete block were cut off");
     if (damage.bad_records > 0 || undefined_ > 0) {
-      lose("bad_gpu_records", damage.bad_records + undefined_,
-           "records that contradict themselves or what was defined before");
+      lose("bad_gpu_records", damage.bad_records + undefined_, "records that contradict themselves or earlier ones");
     }
     if (info("end") != "clean" && !unavailable_ && session_.windows.empty()) {
       const std::string interval = info("flush_interval_ms");
@@ -369,7 +368,7 @@ class GpuReader {
     link(session_.graph_launches, first_.graphs);
     if (orphans > 0) {
       lose("gpu_work_without_call", orphans,
-           "kernels or copies whose launching call was not recorded: they stand outside every range");
+           "kernels or copies whose launching call was not recorded: they are outside every range");
     }
   }
 
@@ -438,9 +437,8 @@ class GpuReader {
     for (const std::int64_t call : calls) session_.gpu_pauses.push_back({process_, call, call + 1});
     if (dropped > 0)
       lose("gpu_partial", dropped,
-           "kernels, copies and sets of CUDA graphs that ended, CUPTI says, when its timeline was off: the end may be "
-           "that "
-           "of a later replay, so their times are unknown, and ranges around their launch count as not traced");
+           "kernels, copies and memsets of CUDA graphs whose end CUPTI reports while its timeline was off: it may be "
+           "that of a later replay, so their times are unknown, and ranges around their launch count as not traced");
   }
 
   // A call that waits is recorded as a call; which stream or event it waited for is not known. While the timeline is
@@ -470,7 +468,8 @@ class GpuReader {
     session_.copies.resize(first_.copies);
     session_.memsets.resize(first_.memsets);
     lose("gpu_partial", work,
-         "kernels, copies and sets of --overhead's windows: this CUPTI recorded none of the calls that launched them");
+         "kernels, copies and memsets in --overhead's windows: this CUPTI recorded none of the calls that launched "
+         "them");
   }
 
   static constexpr std::uint32_t kMostStreams = 1u << 22, kMostKinds = 1u << 28;

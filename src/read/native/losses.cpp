@@ -13,8 +13,8 @@ struct DropText {
 };
 // By record::Drop.
 constexpr DropText kDropTexts[] = {
-    {"size_limit", "events beyond the capture size that was allowed; raise --max-capture-size"},
-    {"disk_full", "events that the full file system did not take"},
+    {"size_limit", "events beyond the allowed capture size; raise --max-capture-size"},
+    {"disk_full", "events that did not fit on the full file system"},
     {"file_size_limit", "events beyond the program's own limit on file size (ulimit -f)"},
     {"no_memory", "events for which no memory could be mapped (ulimit -v, or too many maps)"},
     {"capture_unreachable",
@@ -25,16 +25,16 @@ constexpr DropText kDropTexts[] = {
     {"pop_without_push", "pops on threads that had no range open in that domain"},
     {"inherited_pop", "pops, in a forked child, of ranges that its parent had pushed"},
     {"unknown_end", "ends of start/end ranges that never started"},
-    {"capture_io", "events lost to errors of the capture file"},
-    {"too_many_domains", "NVTX domains beyond 4,096; their ranges stand in the default domain"},
+    {"capture_io", "events lost to I/O errors on the capture file"},
+    {"too_many_domains", "NVTX domains beyond 4,096; their ranges are counted in the default domain"},
     {"abandoned_call",
-     "NVTX calls that a signal handler left for good (siglongjmp): a push among them is not recorded"},
+     "NVTX calls that a signal handler jumped out of (siglongjmp): a push among them is not recorded"},
     {"truncated_capture", "writes and events of a process whose capture file was truncated while it ran"},
     {"filtered_process",
      "NVTX calls in forked children that are under a seccomp filter: it might kill for making a file"},
     {"unseen_namespaces",
-     "namespaces of the linker (dlmopen) without rangescope's library: NVTX there is not recorded"},
-    {"size_limit", "ranges left out by rule; raise --max-capture-size"},
+     "linker namespaces (dlmopen) without rangescope's library: their NVTX ranges are not recorded"},
+    {"size_limit", "ranges left out to bound the capture; raise --max-capture-size"},
     {"open_before", kOpenBefore},
 };
 static_assert(std::size(kDropTexts) == static_cast<std::size_t>(record::Drop::kOpenBefore) + 1);
@@ -54,11 +54,10 @@ void add_drops(const std::uint64_t (&dropped)[record::kDropReasons], std::uint64
     const std::uint64_t count = dropped[i];
     if (i == static_cast<std::uint32_t>(record::Drop::kThinned) && count > 0) {
       const double share = static_cast<double>(count) / static_cast<double>(count + begun);
-      losses.add(
-          kDropTexts[i].kind, count,
-          fmt::format("ranges ({:.1f} % of all) left out by rule beyond half of the capture size: counts and sums "
-                      "are too low; raise --max-capture-size",
-                      100 * share));
+      losses.add(kDropTexts[i].kind, count,
+                 fmt::format("ranges ({:.1f} % of all) left out beyond half of the capture size: counts and sums are "
+                             "too low; raise --max-capture-size",
+                             100 * share));
     } else if (i < std::size(kDropTexts)) {
       losses.add(kDropTexts[i].kind, count, kDropTexts[i].what);
     } else {

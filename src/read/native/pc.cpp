@@ -47,17 +47,17 @@ void PcReader::finish(const std::string& where, std::size_t from,
     if (count > 0) session.losses.push_back({kind, count, where + ": " + std::move(detail)});
   };
   lose("pc_samples_dropped", dropped_,
-       fmt::format("of {} samples of the program counter, the hardware dropped these: shares are of the rest",
+       fmt::format("of {} program-counter samples were dropped by the hardware: shares are of the rest",
                    base::format_count(static_cast<std::int64_t>(all_))));
   std::uint64_t told = dropped_;
   for (const Sample& sample : samples_) told += sample.samples;
   constexpr std::uint64_t kFew = 100;  // CUPTI's own kernels have some
   if (all_ > told && (all_ - told) * kFew > all_)
     lose("pc_samples_unknown", all_ - told,
-         fmt::format("of {} samples of the program counter, these have no instruction: those of kernels that "
-                     "CUPTI keeps to itself, and what its buffers did not hold",
-                     base::format_count(static_cast<std::int64_t>(all_))));
-  lose("pc_buffer_full", full_, "windows without samples of the program counter: the hardware's buffer was full");
+         fmt::format(
+             "of {} program-counter samples have no instruction: of CUPTI's own kernels, or dropped by its buffers",
+             base::format_count(static_cast<std::int64_t>(all_))));
+  lose("pc_buffer_full", full_, "windows without program-counter samples: the hardware's buffer was full");
   std::unordered_map<std::uint32_t, std::uint32_t> launches;
   for (std::size_t i = samples_.empty() ? session.launches.size() : from; i < session.launches.size(); ++i)
     launches[session.launches[i].correlation] = static_cast<std::uint32_t>(i);
@@ -87,8 +87,8 @@ void PcReader::finish(const std::string& where, std::size_t from,
   }
   if (session.windows.empty())
     lose("pc_samples_without_call", homeless,
-         "samples of the program counter whose kernel's launch was not recorded: they are in no region");
-  lose("bad_gpu_records", damaged, "samples of the program counter that are cut, or of what was not defined before");
+         "program-counter samples of kernels whose launch was not recorded: they are in no region");
+  lose("bad_gpu_records", damaged, "program-counter samples that are truncated or undefined");
 }
 
 }  // namespace rangescope::read::native

@@ -346,9 +346,10 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
                                                                         : "");
   }
   for (const auto& [why, count] : folder ? refusals_in(path) : std::map<int, std::uint64_t>{})
-    session.losses.push_back({"no_capture_file", count,
-                              base::counted(count, "process") +
-                                  " loaded rangescope's library and could make no file: " + std::strerror(why)});
+    session.losses.push_back(
+        {"no_capture_file", count,
+         base::counted(count, "process") +
+             " loaded rangescope's library but could not create a capture file: " + std::strerror(why)});
   const wire::launched::Launched launched = folder ? launched_in(path) : wire::launched::Launched();
   if (session.processes.empty() && launched.start_ns == 0) {
     if (!last.what.empty()) return tl::make_unexpected(last);
@@ -359,7 +360,7 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
     return base::fail(base::Code::kNoInput, "there is no native capture in this folder", path.string());
   }
   session.sources.push_back({path.string(), std::string(kReader.name), tool, schema, model::Maker::kRangescope});
-  losses.add("unreadable_captures", refused, "capture files that could not be opened or are none");
+  losses.add("unreadable_captures", refused, "files that could not be opened or are not captures");
   order_ranges(session);
   if (launched.attached_pid > 0) session.attached = {launched.attached_pid, launched.ran_ns};
   if (session.attached || launched.window > 0) {

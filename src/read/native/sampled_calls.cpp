@@ -165,7 +165,7 @@ void add_sampled_calls(PythonRegions wanted, model::Session& session) {
   calls.place(std::move(by_thread), session);
   if (session.ranges.size() > before)
     session.losses.push_back({"sampled_regions", session.ranges.size() - before,
-                              "Functions and modules of Python are regions by CPU samples, one each " +
+                              "Python functions and modules are regions built from CPU samples, one per " +
                                   base::format_ns(static_cast<double>(cpu.interval_ns)) +
                                   " of CPU time: their times are estimates, and their calls are not counted."});
 }

@@ -208,7 +208,7 @@ class Reader {
     if (described_ && !ended_ && torn_ == 0)
       lose("sampling_ended", 1,
            "The sampling process of " + base::printable(stream_.name) +
-               " ended without a word: the last second may be missing.");
+               " ended unexpectedly: the last second may be missing.");
     if (stream_.start_ns.empty()) return;
     for (std::uint32_t i = 0; i < session_.devices.size() && !stream_.uuid.empty(); ++i) {
       if (session_.strings.view(session_.devices[i].uuid) != stream_.uuid) continue;

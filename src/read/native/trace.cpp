@@ -487,12 +487,12 @@ class TraceReader {
   void tell_losses() {
     losses_.add("truncated_header", chunks_.header_whole ? 0 : 1, "captures that end within their header");
     losses_.add("torn_tail", chunks_.truncated_bytes, "bytes missing at the end of captures");
-    losses_.add("damaged_pages", chunks_.damaged_pages, "4 KiB pages of captures that make no sense; skipped");
+    losses_.add("damaged_pages", chunks_.damaged_pages, "damaged 4 KiB pages of captures; skipped");
     losses_.add("missing_chunks", chunks_.missing, "places where a stretch of a thread's events is missing");
     losses_.add("damaged_records", damaged_, "records that contradict themselves; skipped");
     losses_.add("unknown_records", unknown_, "records of kinds that this version does not know; skipped");
     losses_.add("guessed_end", guessed_ends_,
-                "ranges that ended while events were dropped; they seem to end when recording resumed");
+                "ranges that ended while events were dropped; they appear to end when recording resumed");
     if (chunks_.header.window != 0) {
       losses_.add("open_before", unknown_ends_ + inherited_ends_, kOpenBefore);
       unknown_ends_ = inherited_ends_ = 0;
@@ -544,8 +544,8 @@ class TraceReader {
 base::Result<void> read_trace(std::span<const std::byte> file, const std::string& where, model::Session& session,
                               Losses& losses, const Thinning* thinning) {
   if (!is_trace(file)) {
-    return base::fail(base::Code::kBadData, "this is no native capture", where,
-                      "Give a file that rangescope's injected library has written.");
+    return base::fail(base::Code::kBadData, "this is not a native capture", where,
+                      "Give a file written by rangescope's injected library.");
   }
   record::FileHeader header{};
   std::memcpy(&header, file.data(), std::min(file.size(), sizeof header));

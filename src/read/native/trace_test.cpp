@@ -341,7 +341,7 @@ TEST(Trace, AnotherMajorVersionIsRefused) {
   c.header().major = 3;
   c.header().minor = 0;
   EXPECT_EQ(show(c.bytes()), "native-trace 3.0 is not readable here: this rangescope knows 2");
-  EXPECT_EQ(show("something else"), "this is no native capture");
+  EXPECT_EQ(show("something else"), "this is not a native capture");
 }
 
 // A file is made as large as it may become.

@@ -190,8 +190,8 @@ std::string comparison_sentence(const model::Comparison& comparison) {
   const std::size_t noise = counts[Standing::kNoise], untested = counts[Standing::kUntested];
   const std::size_t worse = counts[Standing::kMore], better = counts[Standing::kLess];
   if (most == nullptr) {
-    if (noise == 0) return "Nothing could be tested in " + sides + ": too few runs or occurrences to know their noise.";
-    return fmt::format("Nothing stands out of the noise: {} in {}.", base::counted(noise, "value"), sides) +
+    if (noise == 0) return "Nothing could be tested in " + sides + ": too few runs or instances to estimate noise.";
+    return fmt::format("No statistically significant change: {} in {}.", base::counted(noise, "value"), sides) +
            (untested > 0 ? fmt::format(" {} could not be tested.", untested) : "");
   }
   const ComparedValue& value = most->values[at];
@@ -200,8 +200,8 @@ std::string comparison_sentence(const model::Comparison& comparison) {
                                  standing_text(value, of_side), base::printable(value.tag), side_value(value, 0),
                                  side_value(value, of_side), change_text(value, of_side));
   const std::size_t others = worse + better - 1;
-  text += others == 0 ? " No other value stands out of the noise."
-                      : fmt::format(" In all {} rose and {} fell beyond the noise, {} did not.",
+  text += others == 0 ? " No other change is statistically significant."
+                      : fmt::format(" In all, {} rose and {} fell significantly; {} did not change significantly.",
                                     base::counted(worse, "value"), better, noise);
   return text;
 }
@@ -212,14 +212,14 @@ std::string difference_sentence(const model::EnvironmentDifference& difference) 
   for (std::size_t side = 0; side < difference.values.size(); ++side) {
     const std::string& value = difference.values[side];
     text += (side == 0 ? "" : ", ") + side_letter(side) + " " +
-            (value.empty() ? "does not say" : base::elide(base::printable(value), 100));
+            (value.empty() ? "unknown" : base::elide(base::printable(value), 100));
   }
   return text;
 }
 
 std::string rename_sentence(const model::RenameOffer& offer) {
-  return fmt::format("perhaps renamed in {}: {} is now {} ({}); to take them as one: --rename {}",
-                     side_letter(offer.side), base::printable(offer.from), base::printable(offer.to), offer.reason,
+  return fmt::format("possibly renamed in {}: {} is now {} ({}); to join them: --rename {}", side_letter(offer.side),
+                     base::printable(offer.from), base::printable(offer.to), offer.reason,
                      base::shell_quote(base::printable(offer.from + "=" + offer.to)));
 }
 
@@ -248,7 +248,7 @@ std::string missing_sentence(const model::ComparedRegion& region) {
   std::string text = "only in " + sides + ": " + region_label(region);
   for (std::size_t side = 0; side < region.occurrences.size(); ++side) {
     if (!region.occurrences[side]) continue;
-    text += ", occurrences " + number(*region.occurrences[side], "count");
+    text += ", instances " + number(*region.occurrences[side], "count");
     for (const ComparedValue& value : region.values) {
       if (value.values[side]) text += ", " + value.title + " " + side_value(value, side);
     }
@@ -421,7 +421,7 @@ std::string gate_headline(const model::Gate& gate) {
   }
   if (open > hidden) text += fmt::format("; {} could not be judged", open - hidden);
   if (hidden > 0)
-    text += fmt::format("; {} undecided: about {} runs a side decide (profile --repeat auto makes as many as it takes)",
+    text += fmt::format("; {} undecided: about {} runs per side decide (profile --repeat auto makes as many as needed)",
                         hidden, runs);
   return text;
 }

@@ -51,8 +51,8 @@ base::Result<void> check_sampled(const model::Comparison& comparison, std::strin
   }
   const auto sampled = [](const model::ComparedRegion& region) { return !region.chains.empty(); };
   if (format == "collapsed" && std::none_of(comparison.regions.begin(), comparison.regions.end(), sampled))
-    return base::fail(base::Code::kNothingCaptured, "no range on all sides has call chains of the CPU", "--format",
-                      "Record with rangescope profile --cpu, and name runs: reports and baselines hold no chains");
+    return base::fail(base::Code::kNothingCaptured, "no range has CPU call chains on all sides", "--format",
+                      "Record with rangescope profile --cpu, and name runs: reports and baselines have no call chains");
   return {};
 }
 

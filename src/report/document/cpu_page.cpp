@@ -174,7 +174,7 @@ base::Result<Document> cpu_page(const model::Report& report, const Style& style)
   const base::Held<model::CpuWork>& work = outside ? report.cpu_outside : region->cpu;
   if (!work)
     return base::fail(base::Code::kNothingCaptured, "the CPU was not sampled in '" + name + "'", {},
-                      "Record with rangescope profile --cpu; its losses say what forbids it");
+                      "Record with rangescope profile --cpu; the data losses name what prevents it");
   const model::CpuWork& cpu = *work;
   const double wall = cpu.whole_ns();
   const bool whole = !outside && model::is_program(report);

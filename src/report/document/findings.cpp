@@ -53,13 +53,15 @@ void write_findings(JsonWriter& json, std::span<const model::Finding> findings) 
 
 std::string loss_page() {
   std::string page =
-      "# Losses\n\nA loss says what is missing from a report although the run went on. `info` changes no number of the "
-      "report;\n`--strict` fails at a `warning` or an `error`; after an `error` numbers are known to be too small.\n"
+      "# Data losses\n\nFor readers of a report that lists data losses: what each kind means and how to avoid it. A "
+      "data "
+      "loss is something\nmissing from a report although the run went on. `info` changes no number of the report; "
+      "`--strict` fails at a `warning`\nor an `error`; after an `error`, numbers are known to be too small.\n"
       "`rangescope help losses` prints this page.\n";
   const model::LossEntry* before = nullptr;
   for (const model::LossEntry& entry : model::loss_table()) {
     if (before == nullptr || before->area != entry.area)
-      page += fmt::format("\n## {}\n\n| loss | severity | meaning | cure |\n|:--|:--|:--|:--|\n",
+      page += fmt::format("\n## {}\n\n| loss | severity | meaning | remedy |\n|:--|:--|:--|:--|\n",
                           kChapters[static_cast<std::size_t>(entry.area)]);
     page += fmt::format("| `{}` | {} | {} | {} |\n", entry.id, model::severity_name(entry.severity), entry.meaning,
                         entry.cure);

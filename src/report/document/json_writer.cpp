@@ -149,7 +149,7 @@ void write_processes(JsonWriter& json, const std::vector<model::ReportProcess>& 
                 "rank", process.rank);
     if (process.range_pair_ns > 0)
       json.line_object("profiler", "range_own_ns", process.range_own_ns, "range_pair_ns", process.range_pair_ns,
-                       "source", "measured in the process as it began: the least that an empty range took");
+                       "source", "measured at process start: the shortest time of an empty range");
   });
 }
 

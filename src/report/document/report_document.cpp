@@ -167,7 +167,7 @@ base::Result<Document> report_document(const model::Report& report, const Style&
   for (Section& table : tables) page.sections.push_back(std::move(table));
   if (std::any_of(report.regions.begin(), report.regions.end(), beyond) && report.processes.size() > 1)
     page.sections.back().add({.text = "(share: of the run's " + base::format_ns(report.run.duration_ns) +
-                                      "; threads and processes that run side by side exceed it)",
+                                      "; concurrent threads and processes add up to more)",
                               .tone = base::Tone::kDim});
   page.sections.push_back(program_functions(report, style));
   page.sections.push_back(process_section(report, style));

@@ -204,7 +204,7 @@ base::Result<std::string> sort_tag(const model::Report& report, const Style& sty
   if (style.sort.empty()) return std::string();
   auto column = TRY(column_of(report, style.sort, 0, "--sort"));
   if (column.tag == kBoundTag || column.tag == kSlowestTag)
-    return base::fail(base::Code::kUsage, "'" + column.tag + "' is a word, not a value", "--sort",
+    return base::fail(base::Code::kUsage, "'" + column.tag + "' is text, not a number", "--sort",
                       "Sort by wall or gpu.busy_ns");
   return std::move(column.tag);
 }

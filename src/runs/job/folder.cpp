@@ -102,7 +102,7 @@ base::Result<fs::path> make_run_dir(const fs::path& root, const Place& place,
     TRY(runs::write_json(run / "rank.json", rank));
     return run;
   }
-  return base::fail(base::Code::kIo, "no name is free for the job's folder", (root / name).string());
+  return base::fail(base::Code::kIo, "no free name for the job's folder", (root / name).string());
 }
 
 fs::path job_of(const fs::path& run) {
@@ -198,8 +198,8 @@ base::Result<std::optional<Job>> find_job(const fs::path& root, const std::strin
     if (run.filename().string().starts_with(said)) return std::nullopt;  // runs::find_run has the rest to say
   if (matching.size() > 1)
     return base::fail(base::Code::kUsage,
-                      fmt::format("'{}' begins the names of {} jobs", base::printable(said), matching.size()),
-                      root.string(), "Say more of the name: " + matching[0].filename().string());
+                      fmt::format("'{}' is the start of {} job names", base::printable(said), matching.size()),
+                      root.string(), "Give more of the name: " + matching[0].filename().string());
   return matching.empty() ? base::Result<std::optional<Job>>(std::nullopt) : read(matching.front());
 }
 
@@ -249,7 +249,7 @@ std::vector<model::Loss> losses_of(const Job& job) {
     if (member.rank && *member.rank < seen.size()) seen[*member.rank] = 1;
     const auto status = runs::read_status(member.run);
     if (!status) {
-      died.push_back(name + " (its rangescope had no time to write a status)");
+      died.push_back(name + " (its rangescope could not write a status in time)");
     } else if (status->state == runs::State::kRunning) {
       running.push_back(member.rank.value_or(0));
     } else if (status->state == runs::State::kInterrupted) {

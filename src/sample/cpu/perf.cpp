@@ -169,7 +169,7 @@ base::Error refusal(int error, int paranoid, bool seccomp) {
             {},
             "Start it with --cap-add PERFMON, or a seccomp profile that allows perf_event_open"};
   if (error == EMFILE || error == ENFILE)
-    return {Code::kPermission, "no descriptors are left for one event a CPU", {}, "Raise ulimit -n"};
+    return {Code::kPermission, "no descriptors are left for one event per CPU", {}, "Raise ulimit -n"};
   return {error == EPERM || error == EACCES ? Code::kPermission : Code::kToolMissing,
           "perf_event_open failed: " + std::string(std::strerror(error)),
           {},

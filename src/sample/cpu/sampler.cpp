@@ -426,10 +426,10 @@ void Sampler::describe(std::span<const CounterEvent> counters, std::span<const i
     why += (why.empty() ? "" : "; ") + base::join(names, ", ") + ": ";
     if (error == ENOENT || error == ENODEV || error == EOPNOTSUPP)
       why +=
-          "this machine gives no such counter to programs, as most virtual machines do; --cpu-counters software counts "
+          "this machine does not provide this counter (few virtual machines do); --cpu-counters software works "
           "anywhere";
     else if (error == EACCES || error == EPERM)
-      why += "counted in the kernel, which kernel.perf_event_paranoid forbids (set it to 1)";
+      why += "it counts in the kernel, which kernel.perf_event_paranoid forbids (set it to 1)";
     else
       why += std::strerror(error);
   }
@@ -574,7 +574,7 @@ void Sampler::flush() {
   put(wire::cpu::kHolders, holders_out_);
   if (!full_ && file_.bytes() > most_bytes_) {
     full_ = true;
-    file_.event(wire::cpu::kBounded, "the file of CPU samples came to its bound", 1);
+    file_.event(wire::cpu::kBounded, "the file of CPU samples reached its size limit", 1);
   }
 }
 
@@ -587,8 +587,8 @@ void Sampler::finish(std::int64_t now_ns, const std::filesystem::path& cache, st
   Packer sums;
   for (const CounterTotal& total : totals) sums.item(total.count, total.running_ns, total.possible_ns);
   put(wire::cpu::kTotals, sums);
-  if (crowded()) file_.event(wire::cpu::kBounded, "more stacks than are kept apart", 1);
-  if (forgot_code_ || modules_.crowded()) file_.event(wire::cpu::kBounded, "code at more places than are kept", 1);
+  if (crowded()) file_.event(wire::cpu::kBounded, "too many distinct stacks", 1);
+  if (forgot_code_ || modules_.crowded()) file_.event(wire::cpu::kBounded, "too many distinct code addresses", 1);
   if (python_lost_ > 0)
     file_.event(wire::cpu::kPythonLate, std::to_string(python_due_), static_cast<std::uint32_t>(python_lost_));
   if (short_threads_ > 0)
@@ -617,8 +617,7 @@ void Sampler::name_frames(const std::filesystem::path& cache) {
     std::size_t unnamed = 0;
     const auto named = names_of_module(module, addresses, cache, unnamed);
     if (unnamed > 0)
-      file_.event(wire::cpu::kBounded,
-                  "naming functions of " + module.path + " takes more memory or time than is given", 1);
+      file_.event(wire::cpu::kBounded, "naming functions of " + module.path + " exceeds its memory or time limit", 1);
     Packer out;
     const auto told = [&] {
       put(wire::cpu::kSymbols, out);

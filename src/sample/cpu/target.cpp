@@ -75,8 +75,8 @@ base::Error refused(std::uint32_t pid, const std::vector<std::uint64_t>& users) 
   if (others == users.end())
     return {Code::kPermission,
             which +
-                " does not let other programs look at it: it has rights that this user lacks (set-user-id, "
-                "capabilities), or called prctl(PR_SET_DUMPABLE)",
+                " cannot be inspected: it has privileges that this user lacks (set-user-id, capabilities), or called "
+                "prctl(PR_SET_DUMPABLE)",
             {},
             cure};
   const passwd* owner = ::getpwuid(static_cast<uid_t>(*others));
@@ -105,8 +105,7 @@ base::Result<Target> find_target(std::uint32_t pid) {
   if (found->kernel)
     return base::fail(Code::kUsage, which + " is a thread of the kernel", {}, "Name a program's process");
   if (found->state == 'Z' || found->state == 'X')
-    return base::fail(Code::kNoInput, "process " + which + " has ended and waits for its parent (a zombie)", {},
-                      "Name a process that runs");
+    return base::fail(Code::kNoInput, "process " + which + " has ended (a zombie)", {}, "Name a process that runs");
   const std::string status = base::read_file(folder + "/status").value_or("");
   if (const auto of = numbers_of(status, "Tgid:\t"); !of.empty() && of.front() != pid)
     return base::fail(Code::kUsage, which + " is a thread of process " + std::to_string(of.front()), {},

@@ -473,7 +473,7 @@ class Loaded final : public Cupti {
 
   [[nodiscard]] Result<std::vector<Device>> devices() override {
     if (!has_driver_ || driver_.cuInit(0) != 0)
-      return base::fail(Code::kToolMissing, "there is no NVIDIA driver that answers in this machine", "libcuda.so.1");
+      return base::fail(Code::kToolMissing, "no NVIDIA driver answers on this machine", "libcuda.so.1");
     RANGESCOPE_PARAMS(initialize, CUpti_Profiler_Initialize_Params);
     if (const auto result = api_.cuptiProfilerInitialize(&initialize); result != CUPTI_SUCCESS)
       return tl::make_unexpected(failure(api_, result, "cuptiProfilerInitialize"));

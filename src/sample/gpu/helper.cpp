@@ -319,7 +319,7 @@ base::Result<Beside> Beside::start(const Options& options) {
   beside.stop();
   const auto line = answer.find("unavailable ");
   return base::fail(Code::kToolMissing, line == std::string::npos
-                                            ? "nothing of the device can be sampled"
+                                            ? "nothing on the device can be sampled"
                                             : answer.substr(line + 12, answer.find('\n', line) - line - 12));
 }
 

@@ -98,7 +98,7 @@ void SampleWriter::flush(bool last) {
     // Merging doubles each time that half of what was left is gone: what follows fits, however long it takes.
     if (file_.bytes() > most_bytes_ - most_bytes_ / (2ull * merge_) && merge_ < (1u << 20)) {
       merge_ *= 2;
-      file_.event(format::EventKind::kCoarser, "the file of samples came near its bound", merge_);
+      file_.event(format::EventKind::kCoarser, "the file of samples came near its size limit", merge_);
     }
   }
   if (!last) return;

@@ -96,12 +96,12 @@ bool judge_value(Explaining& about, const std::string& written) {
       std::swap(capture.range, *capture.domain);
       if (capture.range.ends_with('/')) capture.range.pop_back();
       if (*capture.domain == "default" || *capture.domain == model::kDefaultDomain) capture.domain.reset();
-      put("reversed_domain", certain, shown + ": to nsys the range stands first and the domain behind @");
+      put("reversed_domain", certain, shown + ": nsys takes the range first and the domain after @");
     }
   }
   if (capture.domain && (*capture.domain == "default" || *capture.domain == model::kDefaultDomain)) {
     capture.domain.reset();
-    put("default_domain", true, shown + ": the default domain is meant by leaving the domain out");
+    put("default_domain", true, shown + ": to name the default domain, leave the domain out");
   }
   if (capture.range.size() > 1 && (capture.range.ends_with('/') || capture.range.starts_with('['))) {
     if (capture.range.starts_with('[')) capture.range.erase(0, 1);
@@ -148,7 +148,7 @@ void judge_capture(Explaining& about) {
   const std::string kind = line.value("--capture-range");
   const Argument* capture = line.find("--nvtx-capture");
   if (!capture && kind == "nvtx") {
-    about.fail("capture_without_range", "--capture-range=nvtx stands there without --nvtx-capture");
+    about.fail("capture_without_range", "--capture-range=nvtx without --nvtx-capture");
     drop_gate(line);
   } else if (capture && (kind.empty() || kind == "none")) {
     about.fail("capture_not_gated", "--nvtx-capture is used with --capture-range=nvtx only",
@@ -161,7 +161,7 @@ void judge_capture(Explaining& about) {
     line.remove("--nvtx-capture");
     capture = nullptr;
   } else if (!capture && (kind.empty() || kind == "none") && line.has("--capture-range-end")) {
-    about.fail("capture_end_alone", "--capture-range-end stands there without --capture-range");
+    about.fail("capture_end_alone", "--capture-range-end without --capture-range");
     line.remove("--capture-range-end");
   }
   if (capture && capture->value && !capture->value->expands && line.value("--capture-range") == "nvtx" &&
@@ -170,7 +170,7 @@ void judge_capture(Explaining& about) {
 
   const bool include = line.has("--nvtx-domain-include"), exclude = line.has("--nvtx-domain-exclude");
   if (include && exclude) {
-    about.fail("domains_both", "--nvtx-domain-include and --nvtx-domain-exclude stand there together");
+    about.fail("domains_both", "--nvtx-domain-include together with --nvtx-domain-exclude");
     line.remove("--nvtx-domain-exclude");
   }
   for (const char* name : {"--nvtx-domain-include", "--nvtx-domain-exclude"}) {

@@ -36,7 +36,7 @@ std::string plain(std::string_view command, Explaining& about) {
       note(dash);
       text.replace(begin, end - begin, letter ? "-" : "--");
     }
-  if (!seen.empty()) about.fail("lookalike", "letters of a text processor stand for the shell's own: " + seen);
+  if (!seen.empty()) about.fail("lookalike", "characters of a word processor instead of the shell's own: " + seen);
   return text;
 }
 
@@ -66,7 +66,7 @@ base::Result<ShellLine> cut(std::string_view command, Explaining& about) {
   const std::string text = plain(command, about);
   auto shell = words_of(text, about);
   if (shell && shell->blank_after_backslash)
-    about.fail("blank_after_backslash", "a blank stands behind a backslash at the end of a line");
+    about.fail("blank_after_backslash", "a blank follows a backslash at the end of a line");
   if (!shell || !shell->glued || shell->rest.starts_with("<") || shell->rest.starts_with(">")) return shell;
   // `--nvtx-include A;B ./app`: the line ends in the middle of a word, before any program.
   auto line = parse_line(*shell, nullptr);

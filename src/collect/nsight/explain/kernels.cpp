@@ -63,7 +63,7 @@ void judge_metrics(Explaining& about) {
       // No ncu is installed to ask, and a newer one may know it.
       const auto like = base::nearest(metric.substr(0, metric.find('.')), known, 1);
       if (!like.empty())
-        about.warn("unknown_metric", "'" + metric + "' is no metric of ncu up to 2024.1", "Write " + like.front());
+        about.warn("unknown_metric", "'" + metric + "' is not a metric of ncu up to 2024.1", "Write " + like.front());
       kept.push_back(like.empty() ? metric
                                   : like.front() +
                                         (metric.find('.') == std::string::npos ? "" : metric.substr(metric.find('.'))));
@@ -241,7 +241,7 @@ void judge_pairs(Explaining& about) {
         stands(line, each.needed, each.needed_value))
       continue;
     const std::string what = named(each.needed, each.needed_value);
-    about.fail("needs_option", named(each.option, each.value) + " stands there without " + what, "Add " + what);
+    about.fail("needs_option", named(each.option, each.value) + " without " + what, "Add " + what);
     if (each.needed_value.empty())
       line.add(std::string(each.needed), std::nullopt);
     else
@@ -309,7 +309,7 @@ void judge_modes(Explaining& about) {
     const auto slots = base::split(filter, ':');
     static constexpr std::array<std::string_view, 5> kFirst{"", "yes", "no", "on", "off"};
     if (slots.size() != 3 || std::find(kFirst.begin(), kFirst.end(), slots[0]) == kFirst.end()) {
-      about.fail("invalid_value", "--range-filter " + filter + " is no range filter",
+      about.fail("invalid_value", "--range-filter " + filter + " is not a range filter",
                  "Write [yes|no]:[start/stop instances]:[NVTX instances], e.g. ::2");
       line.remove("--range-filter");
     } else if (!slots[2].empty() && !line.has("--nvtx-include")) {

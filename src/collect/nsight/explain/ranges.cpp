@@ -213,7 +213,7 @@ void judge_ranges(Explaining& about) {
     }
   }
   if (!any || about.line.has("--nvtx") || about.line.has("--import")) return;
-  about.fail("no_nvtx", "a range filter stands there without --nvtx");
+  about.fail("no_nvtx", "a range filter without --nvtx");
   about.line.arguments.insert(about.line.arguments.begin(), [] {
     Argument nvtx;
     nvtx.name = nvtx.written = "--nvtx";

@@ -198,7 +198,7 @@ void repetition(Explaining& about) {
       value = "regex:^(" + base::join(values, "|") + ")$";
       how = "Give it once, as a regular expression of all names";
     }
-    about.fail("repeated_option", name + " stands there more than once", how);
+    about.fail("repeated_option", name + " is given more than once", how);
     if (kind == Takes::kNothing) {
       line.remove(name);
       line.add(name, std::nullopt);
@@ -235,7 +235,7 @@ void invalid(Explaining& about, const std::string& name, const std::string& valu
   about.fail("invalid_value",
              about.me() + " does not take " + name + " " + base::shell_quote(value) +
                  (known.empty() ? "" : "; it takes " + base::join(known, ", ")),
-             better.empty() ? "Leave it out: its default is meant for most" : "Write " + name + " " + better);
+             better.empty() ? "Leave it out: the default suits most programs" : "Write " + name + " " + better);
   about.line.set(name, better);
 }
 
@@ -309,7 +309,7 @@ void nsys_values(Explaining& about) {
     if (!contains(known, head) && !signal) invalid(about, name, value, known);
     if (value != "repeat-shutdown") continue;
     about.fail("invalid_value", "--capture-range-end=repeat-shutdown lacks the number of captures",
-               "Write repeat-shutdown:N, or repeat for every one");
+               "Write repeat-shutdown:N, or repeat for all");
     line.set("--capture-range-end", "repeat");
   }
 }
@@ -342,7 +342,7 @@ void judge_ncu_values(Explaining& about) {
     } else if (row->key == "warp_sampling_interval") {
       if (value == "auto" || base::to_uint(value).value_or(32) <= 31) continue;
       about.fail("invalid_value", name + " " + base::shell_quote(value) + " is neither auto nor 0 to 31",
-                 "Leave it out: its default is meant for most");
+                 "Leave it out: the default suits most programs");
       line.remove(name);
     } else if (name == "--target-processes" && !about.can) {
       if (value != "all" && value != "application-only") invalid(about, name, value, {"application-only", "all"});

@@ -50,7 +50,7 @@ bool double_dash(Explaining& about, Words& words) {
   const Version version = about.can ? about.can->version : Version{};
   if (line.tool == "ncu" && version >= Version{2025, 3, 0}) return false;
   const bool refuses = version.year > 0 && version < (line.tool == "ncu" ? Version{2024, 2, 0} : Version{2024, 1, 0});
-  const std::string found = "'--' stands before the program";
+  const std::string found = "'--' before the program";
   if (refuses)
     about.fail("double_dash", found);
   else
@@ -129,11 +129,11 @@ bool value_missing(Explaining& about, Words& words) {
         {{"--print-summary", "per-kernel"}, {"--target-processes", "all"}, {"--page", "details"}}};
     const auto usual =
         std::find_if(kUsual.begin(), kUsual.end(), [&](const auto& u) { return u.first == argument.name; });
-    about.fail("value_missing",
-               argument.written + (absent ? " stands at the end, without its value"
-                                          : " needs a value and takes '" + value + "' for it"),
-               usual == kUsual.end() ? "Give it its value, or leave it out"
-                                     : "Write " + argument.written + " " + std::string(usual->second));
+    about.fail(
+        "value_missing",
+        argument.written + (absent ? " is last, without its value" : " needs a value and takes '" + value + "' for it"),
+        usual == kUsual.end() ? "Give it its value, or leave it out"
+                              : "Write " + argument.written + " " + std::string(usual->second));
     if (usual == kUsual.end())
       words.erase(words.begin() + offset(argument.at));
     else
@@ -216,8 +216,7 @@ void judge_program(Explaining& about) {
   if (alone || line.value("--mode") == "attach" || line.value("--clock-control") == "reset" || line.verb == "start" ||
       line.value("--sample") == "system-wide" || line.value("--cpuctxsw") == "system-wide")
     return;
-  about.fail("no_program",
-             line.records() ? "no program stands behind the options" : "no report stands behind the options",
+  about.fail("no_program", line.records() ? "no program after the options" : "no report after the options",
              line.records() ? std::string() : "Name the report: nsys " + line.verb + " report1.nsys-rep");
   about.lost = true;
 }

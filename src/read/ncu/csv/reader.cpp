@@ -92,7 +92,7 @@ class CsvSession {
     if (session_.measurements.empty()) {
       return fail(Code::kNothingCaptured, "the CSV has a header, but no results",
                   path_ + ":" + std::to_string(header_line_),
-                  "See whether ncu said 'No kernels were profiled' in it: then its filters matched nothing.");
+                  "If it contains 'No kernels were profiled', ncu's filters matched nothing.");
     }
     return std::move(session_);
   }
@@ -169,7 +169,7 @@ class CsvSession {
     } else if (c.metric != kAbsent) {
       kind_ = Kind::kDetails;
       if (c.value == kAbsent) {
-        return fail(Code::kBadData, "the header has a column 'Metric Name' but none 'Metric Value'",
+        return fail(Code::kBadData, "the header has a column 'Metric Name' but no 'Metric Value'",
                     path_ + ":" + std::to_string(header_line_));
       }
     } else {
@@ -212,7 +212,7 @@ class CsvSession {
       }
     }
     const auto at = [&](std::uint64_t where) { return path_ + ":" + std::to_string(where); };
-    constexpr std::string_view kHint = "Say how numbers are written: --number-format C (1,234.5) or de (1.234,5).";
+    constexpr std::string_view kHint = "Name the number format: --number-format C (1,234.5) or de (1.234,5).";
     if (guess.contradicts()) {
       return fail(Code::kBadData,
                   "numbers have a decimal point in line " + std::to_string(guess.dot_line()) +
@@ -221,8 +221,7 @@ class CsvSession {
     }
     if (guess.ambiguous()) {
       return fail(Code::kBadData,
-                  "'" + std::string(guess.open_cell()) +
-                      "' can be read in two ways, and no other number of the file decides it",
+                  "'" + std::string(guess.open_cell()) + "' is ambiguous, and no other number of the file decides it",
                   at(guess.open_line()), std::string(kHint));
     }
     point_ = guess.point();
@@ -371,7 +370,7 @@ class CsvSession {
       }
     }
     if (measurement.scope == model::MeasuredScope::kRange)
-      measurement.note = "ncu CSV does not say which of the open ranges was measured: the innermost is taken";
+      measurement.note = "ncu's CSV does not name the measured range: the innermost open one is taken";
   }
 
   void count(model::Measurement& measurement) {
@@ -460,27 +459,26 @@ class CsvSession {
     const auto lose = [&](model::LossKind kind, std::uint64_t count, const std::string& detail) {
       if (count > 0) session_.losses.push_back({kind, count, detail + ": " + path_});
     };
-    lose("foreign_lines", foreign_lines_, "lines behind the header are not ncu's and were skipped");
+    lose("foreign_lines", foreign_lines_, "lines after the header are not ncu's and were skipped");
     lose("torn_tail", torn_row_ == 0 ? 0 : 1, "the file ends inside the row of line " + std::to_string(torn_row_));
     lose("bad_rows", bad_rows_, "rows have no id or no kernel and were left out");
     lose("short_rows", short_rows_, "rows are shorter than the header: the last columns are missing");
-    lose("bad_numbers", bad_numbers_, "values should be numbers and are none in this number format");
+    lose("bad_numbers", bad_numbers_, "values should be numbers but do not parse in this number format");
     lose("unit_mismatch", mismatched_,
-         "values are in a unit that their metric cannot have, as tools print for GPUs newer than they are (first: " +
+         "values are in a unit that their metric cannot have, as tools print for GPUs newer than themselves (first: " +
              mismatch_ + "); they are left out");
-    lose("bad_ranges", bad_ranges_, "NVTX entries could not be taken apart");
+    lose("bad_ranges", bad_ranges_, "NVTX entries could not be parsed");
     if (!ambiguous_.empty()) {
       for (model::Measurement& measurement : session_.measurements)
         std::erase_if(measurement.values,
                       [&](const model::MetricValue& value) { return ambiguous_.contains(value.metric); });
       lose("ambiguous_labels", ambiguous_.size(),
-           "labels stand for several metrics, so that their values are left out (first: " +
+           "labels are shared by several metrics, so their values are left out (first: " +
                session_.metrics[*ambiguous_.begin()].name + "); print the names with --print-metric-name name");
     }
     lose("several_threads", several_threads_,
-         "results were launched while several threads had push/pop ranges open, and CSV does not say which thread "
-         "launched; "
-         "they count outside every push/pop range");
+         "results were launched while several threads had push/pop ranges open, and the CSV does not name the "
+         "launching thread; they count outside every push/pop range");
   }
 
   std::string_view text_;

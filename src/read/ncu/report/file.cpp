@@ -264,13 +264,14 @@ base::Result<void> File::walk() {
     mapping_.reset();
   }
   if (!bytes_.starts_with(kMagic)) {
-    return fail(Code::kBadData, "is not an Nsight Compute report: it does not begin with 'NVR'", at(path, 0),
+    return fail(Code::kBadData, "is not an Nsight Compute report: it does not start with 'NVR'", at(path, 0),
                 "Give a .ncu-rep that ncu -o wrote; other files: rangescope report FILE");
   }
   const auto found = header_version(bytes_);
   if (!found) {
-    return fail(Code::kBadData, "begins like an Nsight Compute report, but its file header is torn or of another kind",
-                at(path, 4), "Check that the file was copied whole, and was written by ncu.");
+    return fail(Code::kBadData,
+                "starts like an Nsight Compute report, but its file header is damaged or of another kind", at(path, 4),
+                "Check that the file was copied whole, and was written by ncu.");
   }
   version = *found;
   const std::uint64_t begin = 8 + std::uint64_t{little_endian(bytes_.substr(4))};

@@ -358,7 +358,7 @@ class Builder {
     if (result.kind == ResultKind::kRange && !own) {
       measurement.note += measurement.note.empty() ? "" : "; ";
       measurement.note +=
-          "the range is not an NVTX range: it lies between profiler start and stop, or its filter is not recorded";
+          "the range is not an NVTX range: it is delimited by profiler start and stop, or its filter is not recorded";
       return;
     }
     // the launching thread's own stacks; where it has none, those of the only other thread that has any (a backward

@@ -76,7 +76,7 @@ TEST(NcuReport, ValuesEqualTheRawPageToItsPrintPrecision) {
 }
 
 TEST(NcuReport, KernelReplayGivesTheKernelsOfTheRegions) {
-  // truth.json of the recorded program: decode 24 kernels, 12 in each layer, in 6 occurrences
+  // truth.json of the recorded program: decode 24 kernels, 12 in each layer, in 6 instances
   const model::Session session = golden_session("k_decode");
   const std::map<std::string, int> expected{{"decode", 24}, {"decode > layer0", 12}, {"decode > layer1", 12}};
   EXPECT_EQ(kernels_by_region(session), expected);

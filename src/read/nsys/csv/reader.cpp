@@ -390,7 +390,7 @@ class TableReader {
     }
     if (tables == 0 && unknown > 0)
       return base::fail(base::Code::kBadData,
-                        "a table of nsys stats that is not read: its columns begin with \"" + unknown_columns + '"' +
+                        "a table of nsys stats that is not read: its columns start with \"" + unknown_columns + '"' +
                             (missing.empty() ? "" : ", and a column called \"" + missing + "\" is missing"),
                         std::string(input.name) + ':' + std::to_string(unknown),
                         "Give one of the reports " + reports() + '.');
@@ -400,7 +400,7 @@ class TableReader {
                         "Make one with: nsys stats --report nvtx_sum --report nvtx_kern_sum --format csv FILE");
     if (unknown > 0)
       lose("ignored_table", 0,
-           "line " + std::to_string(unknown) + ": a table that is not read begins with \"" + unknown_columns + '"');
+           "line " + std::to_string(unknown) + ": a table that is not read starts with \"" + unknown_columns + '"');
     if (bad > 0)
       s_.losses.push_back(
           {"bad_rows", bad,
@@ -411,17 +411,16 @@ class TableReader {
   base::Result<void> finish(std::string_view name) {
     const double resolution = traces_.resolution_ns();
     if (resolution > 1000)
-      return base::fail(base::Code::kBadData,
-                        "times were printed too coarsely for a timeline: to " +
-                            std::to_string(std::llround(resolution / 1000)) + " us",
-                        std::string(name), "Print the table again without --timeunit.");
+      return base::fail(
+          base::Code::kBadData,
+          "times are too coarse for a timeline: rounded to " + std::to_string(std::llround(resolution / 1000)) + " us",
+          std::string(name), "Print the table again without --timeunit.");
     if (resolution > 1)
       s_.losses.push_back({"rounded_times", 0,
                            "times were printed to " + std::to_string(std::llround(resolution)) +
-                               " ns: short kernels and ranges, and what begins in which range, may be wrong"});
+                               " ns: short kernels and ranges, and which range holds what, may be wrong"});
     if (traces_.empty())
-      lose("no_timeline", 0,
-           "tables of sums hold totals by name: nesting, exclusive times and overlap cannot be known");
+      lose("no_timeline", 0, "tables of totals by name: nesting, self times and overlap are unknown");
     else
       traces_.finish();
     return {};

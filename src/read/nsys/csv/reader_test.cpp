@@ -308,7 +308,7 @@ TEST(NsysCsvTrace, UnitsAndPrecisionOfTimes) {
   EXPECT_EQ(in("ns", "1,2,1700000000123456789,1,1,1,k\n"), "kernel k 1700000000123456789-1700000000123456790\n");
   EXPECT_EQ(in("ms", "1.0000,2.0000,0.1234,0.0001,1,1,k\n"), "kernel k 123400-123500\nloss rounded_times 0\n");
   EXPECT_EQ(in("sec", "1.0000,2.0000,0.1234,0.0001,1,1,k\n"),
-            "x.csv: times were printed too coarsely for a timeline: to 100 us\n"
+            "x.csv: times are too coarse for a timeline: rounded to 100 us\n"
             "hint: Print the table again without --timeunit.");
 }
 
@@ -332,7 +332,7 @@ TEST(NsysCsvTrace, TablesThatAreNotRead) {
   const std::string error = timeline(
       "Processing [a] with [vulkan_api_trace.py]...\n"
       "Start (ns),Duration (ns),Name,Event Class,Context,CorrID,Pid,Tid\n1,1,a,1,1,1,1,1\n");
-  EXPECT_NE(error.find("x.csv:2: a table of nsys stats that is not read: its columns begin with \"Start (ns),Duration "
+  EXPECT_NE(error.find("x.csv:2: a table of nsys stats that is not read: its columns start with \"Start (ns),Duration "
                        "(ns),Name\""),
             std::string::npos)
       << error;
@@ -349,7 +349,7 @@ TEST(NsysCsv, TablesWithoutALineBetweenThem) {
                      "Time (%),Total Time (ns),Num Calls,Name\n1,5,1,cudaFree\n",
                      "x")),
       "kernel a x1 7 ns, max -\n"
-      "loss ignored_table 0 line 3: a table that is not read begins with \"Time (%),Total Time (ns),Num Calls\"\n");
+      "loss ignored_table 0 line 3: a table that is not read starts with \"Time (%),Total Time (ns),Num Calls\"\n");
 }
 
 TEST(NsysCsv, QuotesAndLineBreaksInNames) {

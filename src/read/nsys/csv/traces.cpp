@@ -356,8 +356,8 @@ void Traces::finish_ranges() {
   }
   if (domains.guessed() > 0)
     lose("domain_guessed", domains.guessed(),
-         "range names with a colon: these tables write domain:name and do not tell it from a colon in a name; what "
-         "stands before it was taken for the domain. Give nvtx_sum of the same file too, and it is known");
+         "range names with a colon: these tables write domain:name, so the part before the colon was taken for the "
+         "domain. Give nvtx_sum of the same file too to be certain");
 }
 
 void Traces::finish_works() {
@@ -466,18 +466,18 @@ void Traces::finish() {
 
   if (ambiguous_ > 0)
     lose("ambiguous_correlation", ambiguous_,
-         "GPU work whose correlation id calls of several processes have: it belongs to no range. cuda_kern_exec_trace "
-         "tells the process of kernels");
+         "GPU work whose correlation id is used by several processes: it belongs to no range. cuda_kern_exec_trace "
+         "names the process of each kernel");
   if (uncalled_ > ambiguous_)
     lose("kernel_without_call", uncalled_ - ambiguous_,
-         "kernels, copies or sets whose call no table has: they belong to no range. cuda_gpu_trace does not say who "
-         "launched; give cuda_api_trace or cuda_kern_exec_trace of the same file too");
+         "kernels, copies or memsets whose call is in no table: they belong to no range. Give cuda_api_trace or "
+         "cuda_kern_exec_trace of the same file too");
   if (unknown_work_ > 0)
     lose("unknown_gpu_work", unknown_work_,
-         "rows of cuda_gpu_trace that are neither kernel nor copy nor set were left out");
+         "rows of cuda_gpu_trace that are neither kernel, copy nor memset were left out");
   if (rounded_bytes_ > 0)
     lose("rounded_bytes", rounded_bytes_,
-         "bytes of copies and sets were printed with three digits behind the point; `--format csv:mem=B` prints all");
+         "bytes of copies and memsets were printed with three decimals; `--format csv:mem=B` prints all");
   s_.unrecorded = {works_.empty() && executions_.empty(), works_.empty(), calls_.empty()};
   if (whole_graphs_ > 0)
     lose("graph_work_missing", whole_graphs_,
@@ -487,17 +487,15 @@ void Traces::finish() {
     lose("no_gpu_work", 0,
          "no table of GPU work was given: add cuda_gpu_trace with cuda_kern_exec_trace or cuda_api_trace");
   else if (s_.unrecorded.copies)
-    lose(
-        "no_copies", 0,
-        "cuda_kern_exec_trace has neither streams nor copies, so that the time in which the GPU was busy is not known: "
-        "give cuda_gpu_trace of the same file too");
+    lose("no_copies", 0,
+         "cuda_kern_exec_trace has neither streams nor copies, so GPU busy time is unknown: give cuda_gpu_trace of the "
+         "same file too");
   if (s_.unrecorded.calls && !s_.unrecorded.kernels)
     lose("no_calls", 0, "waits of the CPU and launches of whole graphs are in cuda_api_trace, which was not given");
   if (projection_table_ && !range_table_)
-    lose(
-        "ranges_without_work", 0,
-        "nvtx_gpu_proj_trace leaves out ranges without GPU work, so that counts and exclusive times may be wrong: give "
-        "nvtx_pushpop_trace of the same file too");
+    lose("ranges_without_work", 0,
+         "nvtx_gpu_proj_trace leaves out ranges without GPU work, so counts and self times may be wrong: give "
+         "nvtx_pushpop_trace of the same file too");
   if (range_table_ && !projection_table_)
     lose("no_start_end_ranges", 0,
          "nvtx_pushpop_trace has no start/end ranges; nvtx_gpu_proj_trace has those with GPU work");

@@ -129,7 +129,7 @@ base::Result<std::vector<Nsys>> find_nsys(std::string_view asked) {
     const auto path = base::find_on_path(asked);
     const Version version = path ? version_of(*path) : Version{};
     if (version.year == 0)
-      return base::fail(base::Code::kToolMissing, path ? "it does not answer --version like nsys" : "no such program",
+      return base::fail(base::Code::kToolMissing, path ? "its --version output is not that of nsys" : "no such program",
                         std::string(asked),
                         by_name ? "Give the path of the nsys executable."
                                 : "Set RANGESCOPE_NSYS to the nsys executable, or unset it.");
@@ -355,7 +355,7 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
   if (sqlite == fs::path(path).replace_extension(".sqlite"))
     session->losses.push_back({"export_beside", 0,
                                "no nsys here can export " + path.string() + ": " + sqlite.filename().string() +
-                                   " beside it was read instead"});
+                                   " next to it was read instead"});
   for (model::Source& source : session->sources) {
     source.path = path.string();
     source.format = kReader.name;

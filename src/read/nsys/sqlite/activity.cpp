@@ -15,7 +15,7 @@ bool common(Activity& part, const Value* row, Event& event, std::uint64_t& proce
   if (!row[kEnd].integer()) return bad_row(part.outcome, "end is not a number"), false;
   event.start_ns = row[kStart].bits;
   event.end_ns = row[kEnd].bits;
-  if (event.end_ns < event.start_ns) return bad_row(part.outcome, "end lies before start"), false;
+  if (event.end_ns < event.start_ns) return bad_row(part.outcome, "end is before start"), false;
   process = row[kProcess].integer() ? process_of(row[kProcess].bits) : kUnknownProcess;
   event.stream = part.streams.number({process, small(row[kDevice]), small(row[kContext]), small(row[kStream]), 0});
   event.launch = model::kNone;
@@ -170,7 +170,7 @@ Calls read_calls(const Source& source) {
         model::Launch call;
         call.start_ns = row[kCallStart].bits;
         if (row[kCallEnd].integer()) call.end_ns = row[kCallEnd].bits;
-        if (call.end_ns < call.start_ns) return bad_row(part.outcome, "end lies before start");
+        if (call.end_ns < call.start_ns) return bad_row(part.outcome, "end is before start");
         call.thread = part.threads.number(static_cast<std::uint64_t>(row[kThread].bits));
         const std::int64_t correlation = row[kCallCorrelation].as_int(model::kNone);
         call.correlation =

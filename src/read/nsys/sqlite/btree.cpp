@@ -127,7 +127,7 @@ bool Btree::leaves(std::uint32_t root, std::vector<std::uint32_t>& out) {
         stack.pop_back();
         continue;
       }
-      if (at[head] != kInterior) return refuse("page " + std::to_string(level.page) + " is no table page");
+      if (at[head] != kInterior) return refuse("page " + std::to_string(level.page) + " is not a table page");
       if (stack.size() > kMaxDepth) return refuse("tree too deep");
     }
     const std::uint32_t cells = be16(at + head + 3);

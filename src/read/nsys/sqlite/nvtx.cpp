@@ -102,7 +102,7 @@ void add_row(Nvtx& part, const Value* row) {
       model::Range range;
       range.start_ns = row[kNvtxStart].bits;
       if (row[kNvtxEnd].integer()) range.end_ns = row[kNvtxEnd].bits;
-      if (range.end_ns < range.start_ns) return bad_row(part.outcome, "end lies before start");
+      if (range.end_ns < range.start_ns) return bad_row(part.outcome, "end is before start");
       range.name = name;
       range.registered = (name & kTextId) != 0;
       range.kind = type == kPushPop || type == kTextPushPop ? model::RangeKind::kPushPop : model::RangeKind::kStartEnd;

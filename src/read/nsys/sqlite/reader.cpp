@@ -311,7 +311,7 @@ bool has_ours(const Source& source) {
 base::Result<model::Session> read_source(const Source& source, const Options& options) {
   if (!has_ours(source)) {
     return base::fail(base::Code::kBadData,
-                      "a SQLite database, but none of Nsight Systems: no NVTX_EVENTS, no CUPTI tables",
+                      "a SQLite database, but not of Nsight Systems: no NVTX_EVENTS, no CUPTI tables",
                       source.path().string(), "Give a file that `nsys export --type sqlite` wrote.");
   }
   // Two tables hold nearly all rows: more than four threads wait for memory.

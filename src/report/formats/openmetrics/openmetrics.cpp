@@ -85,7 +85,7 @@ void length_family(const model::Report& report, Sink& sink) {
   }
   if (samples.empty()) return;
   sink.write(fmt::format("# TYPE {0} histogram\n# UNIT {0} seconds\n", kFamily));
-  sink.write(fmt::format("# HELP {} end - start of each occurrence\n", kFamily));
+  sink.write(fmt::format("# HELP {} end - start of each instance\n", kFamily));
   sink.write(samples);
 }
 
@@ -139,7 +139,7 @@ base::Result<void> export_openmetrics(const model::Report& report, const model::
   }
   metric_family(report, sink);
   if (!report.losses.empty()) {
-    sink.write("# TYPE rangescope_loss gauge\n# HELP rangescope_loss what is missing in the capture\n");
+    sink.write("# TYPE rangescope_loss gauge\n# HELP rangescope_loss data missing from the capture\n");
     for (const model::Loss& loss : report.losses)
       sink.write(fmt::format("rangescope_loss{{kind=\"{}\",severity=\"{}\"}} {}\n", label(loss.kind.id()),
                              model::severity_name(loss.severity), loss.count));

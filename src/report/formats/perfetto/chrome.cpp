@@ -137,7 +137,7 @@ base::Result<void> export_chrome(const model::Report& report, const model::Sessi
   if (session == nullptr ||
       (session->ranges.empty() && session->kernels.empty() && session->copies.empty() && !model::is_program(report)))
     return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format chrome",
-                      "Report on a run of rangescope or nsys; ncu and tables do not say when something ran");
+                      "Report on a run of rangescope or nsys; ncu results and tables have no timestamps");
   ChromeWriter(*session, sink).write(report);
   return {};
 }

@@ -408,7 +408,7 @@ base::Result<void> export_perfetto(const model::Report& report, const model::Ses
                                    Sink& sink) {
   if (session == nullptr || (Timeline(*session).lanes().empty() && !model::is_program(report)))
     return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format perfetto",
-                      "Report on a run of rangescope or nsys; ncu and tables do not say when something ran");
+                      "Report on a run of rangescope or nsys; ncu results and tables have no timestamps");
   PerfettoWriter(report, *session, sink).write();
   return {};
 }

@@ -333,10 +333,10 @@ base::Result<void> export_otlp_spans(const model::Report& report, const model::S
                                      Sink& sink) {
   if (session == nullptr || Timeline(*session).lanes().empty())
     return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format otlp-spans",
-                      "Report on a run of rangescope or nsys; ncu and tables do not say when something ran");
+                      "Report on a run of rangescope or nsys; ncu results and tables have no timestamps");
   if (session->clock.anchor_unix_ns == 0)
-    return base::fail(base::Code::kBadData, "the input does not say at what time (UTC) it was recorded",
-                      "--format otlp-spans", "Spans need one; -f perfetto does not");
+    return base::fail(base::Code::kBadData, "the input has no UTC start time", "--format otlp-spans",
+                      "Spans need one; -f perfetto does not");
   SpanWriter(report, *session, sink).write();
   return {};
 }

@@ -16,7 +16,7 @@ base::Result<std::vector<Chain>> sampled_chains(const model::Report& report, con
   auto out = chains(report);
   if (session == nullptr || out.empty())
     return base::fail(base::Code::kNothingCaptured, "the input holds no samples of the CPU", {},
-                      "Record with rangescope profile --cpu; its losses say what forbids it");
+                      "Record with rangescope profile --cpu; the data losses name what prevents it");
   return out;
 }
 

@@ -170,11 +170,11 @@ base::Result<void> check_parquet_folder(const fs::path& folder) {
     const fs::path parent = fs::absolute(folder, error).lexically_normal().parent_path();
     const fs::path above = folder.has_filename() ? parent : parent.parent_path();
     if (fs::is_directory(above, error)) return {};
-    return base::fail(base::Code::kIo, "cannot make the folder: the one that it is to stand in does not exist",
-                      folder.string(), "Make that first: mkdir -p " + base::shell_quote(above.string()));
+    return base::fail(base::Code::kIo, "cannot make the folder: its parent does not exist", folder.string(),
+                      "Make that first: mkdir -p " + base::shell_quote(above.string()));
   }
   if (!fs::is_directory(status))
-    return base::fail(base::Code::kUsage, "Parquet goes into a folder, and this is none", folder.string(),
+    return base::fail(base::Code::kUsage, "Parquet goes into a folder, and this is not one", folder.string(),
                       "Name a new folder");
   if (is_parquet_folder(folder) || fs::is_empty(folder, error)) return {};
   return base::fail(base::Code::kUsage, "the folder is not empty, and holds no export of rangescope", folder.string(),
