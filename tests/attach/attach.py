@@ -271,7 +271,7 @@ class Attach(unittest.TestCase):
                           "strace", "-f", "-o", "/dev/null", "-P", f"/proc/{sleeper.pid}/mem", "-e", "inject=openat:error=EPERM",
                           TOOL, "attach", sleeper.pid, "--for", "200ms"], cwd=self.folder, env=self.env)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("warning: kernel.yama.ptrace_scope is 1, so that its memory cannot be read", done.stderr)
+        self.assertIn("warning: kernel.yama.ptrace_scope is 1, so its memory cannot be read", done.stderr)
         self.assertIn("Python functions are missing", done.stderr)
 
     def test_what_forbids_sampling_is_named(self):

@@ -93,7 +93,7 @@ std::string unread_reason(std::uint32_t pid) {
   const auto scope = base::read_file("/proc/sys/kernel/yama/ptrace_scope");
   if (!scope || base::trim(*scope) == "0") return "the memory of process " + std::to_string(pid) + " is closed: " + why;
   return "kernel.yama.ptrace_scope is " + std::string(base::trim(*scope)) +
-         ", so that its memory cannot be read (as root it can; sysctl kernel.yama.ptrace_scope=0)";
+         ", so its memory cannot be read (as root it can; sysctl kernel.yama.ptrace_scope=0)";
 }
 
 }  // namespace
