@@ -52,7 +52,7 @@ class Overhead(unittest.TestCase):
         busy = step["metrics"]["gpu_busy_estimate"]
         self.assertTrue(step["gpu"]["partial"] and 5 < traced < steps / 2, traced)
         self.assertEqual(busy["rounds"], traced)
-        self.assertIn(f"estimated from {traced:,} of {steps:,} occurrences in ", busy["source"])
+        self.assertIn(f"estimated from {traced:,} of {steps:,} instances in ", busy["source"])
         # 95 % would be wrong once in twenty runs: three times the interval is not.
         self.assertLess(abs(busy["value"] - steps * 20000), 1.5 * (busy["max"] - busy["min"]) + 1, busy)
         self.assertLess(busy["max"] - busy["min"], busy["value"])
