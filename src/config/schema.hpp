@@ -45,7 +45,7 @@ struct Key {
 [[nodiscard]] std::span<const Key> keys();
 /// The key of exactly that path, the open map that holds it, or nullptr.
 [[nodiscard]] const Key* find_key(std::string_view path);
-/// True when some key stands below `path` ("pipeline.ncu").
+/// True when some key is below `path` ("pipeline.ncu").
 [[nodiscard]] bool is_section(std::string_view path);
 /// The key whose flag this is, or nullptr.
 [[nodiscard]] const Key* find_flag(std::string_view flag);

@@ -47,7 +47,7 @@ base::Result<std::pair<std::vector<std::string>, std::string>> latest(const conf
   return std::pair{config.list(chosen), std::string(chosen)};
 }
 
-/// Parses what stands in a key; what is wrong says which key.
+/// Parses the texts of a key; an error names the key.
 template <class Take>
 base::Result<void> take_key(const config::Config& config, std::string_view key, std::string_view alias, Take take) {
   const auto texts = TRY(latest(config, key, alias));

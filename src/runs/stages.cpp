@@ -66,7 +66,7 @@ std::vector<StageCount> count_stages(const std::vector<std::filesystem::path>& r
     if (!stages) continue;
     const auto imports = read_imports(run);
     if (!imports || !imports->empty()) continue;  // nothing was run here
-    if (stages->empty()) {                        // native only: its status says how it went
+    if (stages->empty()) {                        // native only: its status has the outcome
       const auto status = read_status(run);
       if (!status || status->state == State::kRunning) continue;
       Stage stage;

@@ -90,7 +90,7 @@ base::Result<void> write_done(const std::filesystem::path& run, const Status& st
                    {"findings", std::move(findings)}};
   auto written = write_json(run / kStatusFile, json);
   if (written) return written;
-  // A full disk takes no other file; the one that says "running" has a block on it, which this fits into.
+  // A full disk takes no other file; the one that contains "running" has a block on it, which this fits into.
   json.erase("losses");
   json.erase("findings");
   return overwrite_json(run / kStatusFile, json) ? base::Result<void>{} : written;

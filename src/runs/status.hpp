@@ -3,7 +3,7 @@
 //   { "schema": "rangescope.status/1", "state": "running" | "done", "pid": N, "boot": "...", "started": N,
 //     "exit_code": 0, "outcome": "ok", "message": "...", "program": "...", "losses": [...], "findings": [...] }
 //
-// "running" is written before the program starts and replaced at the end. A run that still says "running" while nobody
+// "running" is written before the program starts and replaced at the end. A run that is still "running" while nobody
 // holds its lock (runs/hold.hpp; without one: while no process of that pid, start time and boot is alive) was
 // interrupted: rangescope itself was killed.
 #pragma once
@@ -38,7 +38,7 @@ struct Status {
 [[nodiscard]] base::Result<void> write_running(const std::filesystem::path& run);
 /// Says how it ended.
 [[nodiscard]] base::Result<void> write_done(const std::filesystem::path& run, const Status& status);
-/// kInterrupted when it says running and nobody runs.
+/// kInterrupted when it is "running" and nobody runs.
 [[nodiscard]] base::Result<Status> read_status(const std::filesystem::path& run);
 
 }  // namespace rangescope::runs

@@ -16,7 +16,7 @@ namespace {
 
 using model::Session;
 
-constexpr std::int64_t kFewestCalls = 3;  // of a kernel on a rank: one says nothing
+constexpr std::int64_t kFewestCalls = 3;  // of a kernel on a rank: one proves nothing
 constexpr double kCountsAsRange = 0.02;   // of the compared time: shorter ranges have no vote
 constexpr double kSlowerRange = 1.05;
 

@@ -220,7 +220,7 @@ std::optional<Job> claim_report(const fs::path& run) {
   if (expected == 0 || job->members.size() < expected ||
       std::any_of(job->members.begin(), job->members.end(), runs_still))
     return std::nullopt;
-  // Each rank looks after it has said that it is done, so that the last one sees all; of two that do, one makes it.
+  // Each rank looks after it has written that it is done, so that the last one sees all; of two that do, one makes it.
   const int mark = ::open((job->folder / ".job-reported.json").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (mark < 0) return std::nullopt;
   ::close(mark);

@@ -66,7 +66,7 @@ class Store {
 };
 
 /// Every table, one after the other. Large ones (ranges, launches, kernels, copies, samples) are begun always, but
-/// filled only when `wanted` says so. O(rows).
+/// filled only when `wanted(table)`. O(rows).
 [[nodiscard]] base::Result<void> write_tables(const Input& input, Store& store,
                                               const std::function<bool(std::string_view table)>& wanted);
 [[nodiscard]] std::vector<std::string> table_names();
