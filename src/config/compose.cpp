@@ -378,7 +378,7 @@ class Composer {
       // Names of maps of texts keep their case: RANGESCOPE__WORKLOAD__ENV__OMP_NUM_THREADS.
       const std::string low = base::lower(path);
       const Key* key = find_key(low);
-      given.key = key && key->type == Type::kMap && low != key->path
+      given.key = key && key->type == KeyType::kMap && low != key->path
                       ? std::string(key->path) + path.substr(key->path.size())
                       : low;
       given.value = TRY(parse_value(text, given.where));

@@ -85,7 +85,7 @@ base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome, 
   } else {
     note(base::fail(std::move(files)));
   }
-  runs::Status status{.state = runs::State::kDone,
+  runs::Status status{.state = runs::RunState::kDone,
                       .exit_code = exit_code,
                       .outcome = outcome,
                       .message = base::replace_all(message, "\nhint: ", ". "),

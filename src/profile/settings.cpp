@@ -13,7 +13,7 @@ namespace {
 std::vector<std::string> texts(const config::Config& config, const std::string& path) {
   const config::Value* value = config.get(path);
   if (!value) return {};
-  if (const auto ns = config.duration(path); ns && config::find_key(path)->type == config::Type::kDuration)
+  if (const auto ns = config.duration(path); ns && config::find_key(path)->type == config::KeyType::kDuration)
     return {std::to_string(std::chrono::ceil<std::chrono::seconds>(*ns).count())};
   return config.list(path);
 }

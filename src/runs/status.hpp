@@ -20,10 +20,10 @@
 
 namespace rangescope::runs {
 
-enum class State : std::uint8_t { kRunning, kDone, kInterrupted };
+enum class RunState : std::uint8_t { kRunning, kDone, kInterrupted };
 
 struct Status {
-  State state = State::kRunning;
+  RunState state = RunState::kRunning;
   int exit_code = 0;    ///< rangescope's own
   std::string outcome;  ///< "ok", "program_failed", "nothing_captured", "data_loss", "timed_out", "error"
   std::string message;  ///< one sentence
@@ -32,7 +32,7 @@ struct Status {
   std::vector<model::Finding> findings;  ///< why the capture is empty or partial, the decisive cause first
 };
 
-[[nodiscard]] std::string_view state_name(State state);
+[[nodiscard]] std::string_view state_name(RunState state);
 
 /// Says that this process works on the run now.
 [[nodiscard]] base::Result<void> write_running(const std::filesystem::path& run);

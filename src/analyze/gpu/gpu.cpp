@@ -165,7 +165,7 @@ class Tables {
 
   KernelRow row(const NameRun& run, std::uint64_t region_total) {
     KernelRow row;
-    const KernelGroups::Name& name = groups_.names[run.name];
+    const KernelGroups::ShownKernel& name = groups_.names[run.name];
     row.name = std::string(text_of(run.name));
     row.short_name = std::string(session_.strings.view(session_.kernel_names[name.kernel_name].short_name));
     row.nccl = name.nccl;

@@ -195,7 +195,7 @@ void judge_works(const std::vector<WorkOfRank>& ranks, const std::vector<Sampled
         if (gpu.uuid != clock.uuid ||
             (text(gpu.uuid).empty() && clock.process != kNone && clock.process != gpu.process))
           continue;
-        for (const SampledClock::Sample& sample : clock.samples) {
+        for (const SampledClock::Reading& sample : clock.samples) {
           if (sample.end_ns <= gpu.first_ns || sample.start_ns >= gpu.last_ns || sample.covered_ns == kUnknown)
             continue;
           const auto covered = static_cast<double>(sample.covered_ns);
