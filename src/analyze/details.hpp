@@ -27,7 +27,7 @@ struct Details {
 /// Report::processes, without their counts, and the GPUs that were used.
 void list_machines(const model::Session& session, model::Report& report);
 
-/// Fills in what `facts` know and what the recording says of the run (duration, start, tool, sources stand in
+/// Fills in what `facts` know and what the recording knows of the run (duration, start, tool, sources are in
 /// Report::run), then its repetitions, rows and verdict: the last step of every report.
 void finish(RunFacts facts, model::Report& report);
 

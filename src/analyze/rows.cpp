@@ -64,7 +64,7 @@ class Builder {
       if (region.process || region.thread || of_the_profiler(region)) continue;
       (region.parent == model::kNone ? top : children_[region.parent]).push_back(region.id);
     }
-    // What makes communicators says nothing of a step: below all that does.
+    // What makes communicators tells nothing of a step: it goes last.
     std::stable_partition(top.begin(), top.end(), [&](std::uint32_t id) {
       const Region& region = report_.regions[id];
       return region.domain != "NCCL" ||

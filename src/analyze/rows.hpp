@@ -1,6 +1,6 @@
 // The rows of the table over all processes: siblings whose names differ by a number only are one row.
 //
-// `layer_0` ... `layer_31` become `layer_#` where four or more stand beside each other; what lies in them is put
+// `layer_0` ... `layer_31` become `layer_#` where four or more are siblings; what lies in them is put
 // together by name. Numbers are what `--fold-names numbers` takes for numbers (analyze/names/fold.hpp). Sums are sums
 // over the members; medians are of all their occurrences. O(regions + occurrences of merged regions).
 #pragma once

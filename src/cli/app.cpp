@@ -202,7 +202,7 @@ base::Error unknown_command(const std::string& name) {
   return error;
 }
 
-/// The exit code of what a command came to; its failure is said.
+/// The exit code of a command's result; prints its failure.
 int code_of(const base::Result<int>& done) {
   return done ? *done : say(done.error());
 }

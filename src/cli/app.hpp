@@ -1,6 +1,6 @@
 // From argv to a subcommand: finds it (or the nearest name), parses its options, runs it.
 //
-// What stands behind `--` is the program to run and is never looked at; without `--` the program begins at the first
+// What follows `--` is the program to run and is never parsed; without `--` the program begins at the first
 // word that is neither an option nor its value nor an override. Exit codes: base/result.hpp and
 // docs/manual/exit-codes.md.
 #pragma once

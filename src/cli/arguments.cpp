@@ -55,11 +55,11 @@ std::string text_of(const config::Key& key) {
 /// What help prints for the value of a key's option.
 std::string value_name(const config::Key& key) {
   switch (key.type) {
-    case config::Type::kInt: return "N";
-    case config::Type::kDuration: return "TIME";
-    case config::Type::kSize: return "SIZE";
-    case config::Type::kList: return "NAME,...";
-    case config::Type::kExpressions: return "RANGE";
+    case config::KeyType::kInt: return "N";
+    case config::KeyType::kDuration: return "TIME";
+    case config::KeyType::kSize: return "SIZE";
+    case config::KeyType::kList: return "NAME,...";
+    case config::KeyType::kExpressions: return "RANGE";
     default: return key.allowed.empty() ? "TEXT" : std::string(key.allowed);
   }
 }
@@ -137,12 +137,12 @@ Argument Arguments::declared(CLI::Option* option) const {
   if (key == nullptr) return made;
   option->description(text_of(*key));
   if (option->get_items_expected_max() == 0) return made;
-  if (key->type == config::Type::kChoice) {
+  if (key->type == config::KeyType::kChoice) {
     const auto choices = base::split(key->allowed, '|');
     return made.one_of({choices.begin(), choices.end()});
   }
   made.type_name(value_name(*key));
-  return key->type == config::Type::kInt ? made.between(key->min, key->max) : made;
+  return key->type == config::KeyType::kInt ? made.between(key->min, key->max) : made;
 }
 
 template <class Value>
@@ -166,7 +166,7 @@ Argument Arguments::add_option(const std::string& names,
 }
 void Arguments::add_key(const config::Key& key, const std::string& group) const {
   const std::string flag(key.flag), text = text_of(key) + " [" + std::string(key.path) + "]";
-  if (key.type == config::Type::kBool)
+  if (key.type == config::KeyType::kBool)
     app_->add_flag(flag + ",!--no-" + flag.substr(2), text)->group(group);
   else
     Argument(app_->add_option(flag, text)).type_name(value_name(key)).repeated().group(group);

@@ -1,4 +1,4 @@
-// What a subcommand declares its options with. What help says of them stands in arguments.tsv; of those that are keys
+// What a subcommand declares its options with. Their help is in arguments.tsv; of those that are keys
 // of the configuration too, text, limits and choices are the key's (config/keys.tsv).
 //
 // It hands all to CLI11, whose headers take five seconds to compile: only arguments.cpp and app.cpp
@@ -40,7 +40,7 @@ struct CommandHelp {
 inline constexpr int kMost = 1'000'000'000;
 inline constexpr std::int64_t kLongest = 366 * 86'400'000'000'000;  ///< nanoseconds of a duration
 
-/// One option or free word: a handle on what was just declared, for more to be said of it.
+/// One option or free word: a handle on what was just declared, to declare more of it.
 class Argument {
  public:
   explicit Argument(CLI::Option* option) : option_(option) {}
@@ -49,7 +49,7 @@ class Argument {
   Argument required() const;
   Argument delimiter(char between) const;  ///< several values in one word
   Argument expected(int from, int to) const;
-  Argument repeated() const;  ///< one value each time that it stands, and all of them count
+  Argument repeated() const;                               ///< one value each time it is given, and all of them count
   Argument one_of(std::vector<std::string> values) const;  ///< help prints them as type_name
   Argument between(double low, double high) const;         ///< both are allowed
   Argument hidden() const;                                 ///< taken, and not in help
@@ -63,7 +63,7 @@ class Arguments {
  public:
   Arguments() = default;
   explicit Arguments(CLI::App* app) : app_(app) {}
-  /// The same; what it declares stands under this title of help.
+  /// The same; what it declares is under this title of help.
   [[nodiscard]] Arguments under(const std::string& title) const;
 
   /// `names`: "-o,--to", or without dashes a free word. arguments.cpp lists the types of values that there are.
@@ -103,9 +103,9 @@ class Arguments {
 
   /// Called when all options have their values.
   void when_parsed(std::function<void()> call) const;
-  /// No word of add_subcommand() need stand.
+  /// No word of add_subcommand() need be given.
   void optional_subcommand() const;
-  /// A word that has options of its own; one such word must stand.
+  /// A word that has options of its own; one such word must be given.
   [[nodiscard]] Arguments add_subcommand(const std::string& name) const;
   /// The first word that nobody declared and all behind it are left over.
   void prefix_command() const;

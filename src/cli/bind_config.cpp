@@ -23,7 +23,7 @@ std::string group_of(const config::Key& key) {
 
 /// Lists of names take commas too; arguments and expressions may hold commas of their own.
 bool splits(const config::Key& key) {
-  return key.type == config::Type::kList && !key.path.ends_with("extra_args") && key.path != "report.flops" &&
+  return key.type == config::KeyType::kList && !key.path.ends_with("extra_args") && key.path != "report.flops" &&
          key.path != "report.tokens" && key.path != "report.work" && !key.path.starts_with("kernels.");
 }
 
@@ -94,7 +94,7 @@ base::Result<config::Inputs> ConfigArguments::inputs(const std::vector<std::stri
     const std::size_t at = used[key->flag]++;
     if (at >= results.size()) continue;
     const std::string where = place + name;
-    if (key->type == config::Type::kList || key->type == config::Type::kExpressions) {
+    if (key->type == config::KeyType::kList || key->type == config::KeyType::kExpressions) {
       auto& list = lists[key->flag];
       if (splits(*key)) {
         for (const std::string_view part : base::split(results[at], ',')) list.emplace_back(part);
@@ -133,7 +133,7 @@ base::Result<void> ConfigArguments::apply(const config::Config& config) const {
       continue;
     const bool given = !app_.results(flag).empty();  // -o and -f are given, but are no keys of the configuration
     if (given && !profile::on_command_line(config.where(key.path))) continue;
-    const auto values = key.type == config::Type::kBool
+    const auto values = key.type == config::KeyType::kBool
                             ? std::vector<std::string>{config.flag(key.path) ? "true" : "false"}
                             : config.list(key.path);
     TRY(app_.set(flag, values, config.where(key.path)));

@@ -292,7 +292,7 @@ class Runs final : public Subcommand {
   [[nodiscard]] base::Result<int> list() const {
     if (!store_.empty()) return list_stored();
     auto runs = runs::list_runs(root_);
-    for (const auto& job : runs::job::list_jobs(root_))  // a job's ranks stand together, behind the runs of their own
+    for (const auto& job : runs::job::list_jobs(root_))  // a job's ranks are adjacent, after the single runs
       for (const auto& run : runs::list_runs(job)) runs.push_back(run);
     if (json_) return put_json(runs_json(runs));
     if (!runs.empty()) return put(runs_grid(runs));

@@ -36,7 +36,7 @@ std::size_t terminal_width(int fd) {
   return kWidthElsewhere;
 }
 
-/// A launcher gives each rank a terminal of its own; what stands behind the launcher is another matter.
+/// A launcher gives each rank a terminal of its own; what is behind the launcher is another matter.
 bool is_terminal(int fd) {
   return ::isatty(fd) != 0 && !runs::job::place_here().rank;
 }
@@ -71,13 +71,13 @@ bool is_input(const std::filesystem::path& to) {
 
 }  // namespace
 
-// base::Replacement refuses what is no plain file; here stands what a plain file may not be.
+// base::Replacement refuses what is no plain file; here is what a plain file may not be.
 base::Result<void> check_output(const std::filesystem::path& to) {
   std::error_code error;
   const auto status = std::filesystem::symlink_status(to, error);
   if (!std::filesystem::exists(status)) return {};
   if (!std::filesystem::is_regular_file(status)) {
-    auto refused = base::Replacement::begin(to);  // says what it is
+    auto refused = base::Replacement::begin(to);  // its error names it
     return refused ? base::Result<void>() : base::fail(std::move(refused));
   }
   if (is_input(to)) return base::fail(base::Code::kUsage, "the output is an input", to.string(), "Name another file.");
@@ -126,7 +126,7 @@ profile::Talk talk_of(const ReportChoice& choice, int fd) {
 
 void say_kept(const std::filesystem::path& run, bool in_default_root) {
   std::error_code error;
-  if (!std::filesystem::exists(run, error)) return;  // the program may have removed it; that it is gone was said
+  if (!std::filesystem::exists(run, error)) return;  // the program may have removed it, which was reported
   const auto relative = std::filesystem::relative(run, error);
   const bool below = !error && !relative.empty() && !relative.string().starts_with("..");
   const std::string shown = below ? relative.string() : run.string();

@@ -27,7 +27,7 @@ class Subcommand {
   /// Only behind `--`: words without it are its own.
   [[nodiscard]] virtual bool needs_separator() const { return false; }
   void set_program(std::vector<std::string> argv) { program_ = std::move(argv); }
-  /// Does it. The exit code, or a failure, which is said and is its code.
+  /// Runs it. The exit code, or a failure, which is printed and gives the code.
   [[nodiscard]] virtual base::Result<int> run() = 0;
 
  protected:
@@ -38,7 +38,7 @@ class Subcommand {
   bool takes_program_;
 };
 
-// The makers of all subcommands; each stands in its cmd_*.cpp.
+// The makers of all subcommands; each is in its cmd_*.cpp.
 
 using MakeSubcommand = std::unique_ptr<Subcommand>();
 MakeSubcommand make_profile, make_attach, make_ctl, make_report, make_compare, make_gate, make_query, make_export,

@@ -88,7 +88,7 @@ base::Result<std::vector<Default>> read_defaults(const Value& list, const std::s
   return out;
 }
 
-/// A choice that overrides what a defaults list says.
+/// A choice that overrides a defaults list.
 struct Chosen {
   std::string option;
   std::string where;
@@ -358,7 +358,7 @@ class Composer {
     }
     if (wrapped.entries.empty()) return {};
     if (auto ok = known("", wrapped); !ok) {
-      // A preset of nsys or ncu speaks of keys below pipeline, and says so in its first line.
+      // A preset of nsys or ncu sets keys below pipeline, and declares that in its first line.
       for (const std::string section : {"pipeline.ncu", "pipeline.nsys", "pipeline.native", "pipeline"})
         if (file.package == file.group && known(section, file.content))
           ok.error().hint = "Begin the file with the line `# @package " + section + "`, where these keys are.";
@@ -378,7 +378,7 @@ class Composer {
       // Names of maps of texts keep their case: RANGESCOPE__WORKLOAD__ENV__OMP_NUM_THREADS.
       const std::string low = base::lower(path);
       const Key* key = find_key(low);
-      given.key = key && key->type == Type::kMap && low != key->path
+      given.key = key && key->type == KeyType::kMap && low != key->path
                       ? std::string(key->path) + path.substr(key->path.size())
                       : low;
       given.value = TRY(parse_value(text, given.where));

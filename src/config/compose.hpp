@@ -2,7 +2,7 @@
 //
 // Lowest to highest: conf/config.yaml with its defaults list; config.yaml of each --config-dir; the project's
 // rangescope.yaml; each --config file in order; environment variables RANGESCOPE__SECTION__KEY; command line overrides
-// and flags in their order. A file's own values lie over its defaults list unless `_self_` stands elsewhere in it.
+// and flags in their order. A file's own values lie over its defaults list unless `_self_` is elsewhere in it.
 // Group files are looked for in the --config-dirs, then in conf/. Every value remembers the place that set it.
 #pragma once
 

@@ -1,6 +1,6 @@
 // ${interpolation} in values, after everything was merged, as OmegaConf does it.
 //
-//   ${a.b}  ${list.0}  ${list[0]}      the value at that path, with its type when it stands alone
+//   ${a.b}  ${list.0}  ${list[0]}      the value at that path, with its type when it is all of the text
 //   ${.b}  ${..b}                      relative: .b is a sibling, ..b a sibling of the parent
 //   ${env:VAR}  ${env:VAR,default}     environment variable (also oc.env)
 //   ${now:%Y%m%d-%H%M%S}               the moment the program started, local time

@@ -10,11 +10,11 @@ namespace {
 std::vector<Key> read_keys() {
   std::vector<Key> out;
   for (const auto& [path, type, limits, flag, trust, about] : base::rows<6>(rangescope_keys)) {
-    Key& key = out.emplace_back(Key{path, Type::kBool, about, flag});
-    while (key.type != Type::kAny && type_name(key.type) != type)
-      key.type = static_cast<Type>(static_cast<int>(key.type) + 1);
+    Key& key = out.emplace_back(Key{path, KeyType::kBool, about, flag});
+    while (key.type != KeyType::kAny && type_name(key.type) != type)
+      key.type = static_cast<KeyType>(static_cast<int>(key.type) + 1);
     key.free = trust == "free";
-    if (key.type != Type::kInt) {
+    if (key.type != KeyType::kInt) {
       key.allowed = limits;
       continue;
     }

@@ -124,7 +124,7 @@ base::Result<std::string> explain(const Config& config, std::string_view path) {
   out += "  value: " + (value ? to_flow(*value) : std::string("(not set)")) + "\n";
   std::vector<const Assignment*> set;
   for (const Assignment& done : config.history)
-    if (done.key == path || (key->type == Type::kMap && done.key.starts_with(std::string(path) + ".")))
+    if (done.key == path || (key->type == KeyType::kMap && done.key.starts_with(std::string(path) + ".")))
       set.push_back(&done);
   for (auto done = set.rbegin(); done != set.rend(); ++done) {
     const std::string name = (*done)->key == path ? "" : (*done)->key.substr(path.size() + 1) + " = ";

@@ -37,7 +37,7 @@ std::string_view trimmed(std::string_view text) {
   return bare.ends_with('\\') && end < text.size() ? text.substr(end - bare.size(), bare.size() + 1) : bare;
 }
 
-/// Where `separator` stands first outside of quotes and brackets; npos.
+/// Where `separator` first occurs outside of quotes and brackets; npos.
 std::size_t find_outside(std::string_view text, char separator) {
   int depth = 0;
   bool begins = true;  // of a value: only there a quote is one

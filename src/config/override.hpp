@@ -30,7 +30,7 @@ struct Override {
 /// A value alone, as after the '='.
 [[nodiscard]] base::Result<Value> parse_value(std::string_view text, const std::string& where);
 
-/// What a flag means: `key` set to a value that is taken as it stands, with no grammar.
+/// What a flag means: `key` set to a value that is taken literally, with no grammar.
 [[nodiscard]] Override set_text(std::string key, std::string_view text, std::string where);
 [[nodiscard]] Override set_list(std::string key, const std::vector<std::string>& items, const std::string& where);
 

@@ -6,7 +6,7 @@
 namespace rangescope::config {
 namespace {
 
-/// Maps of variables go by their names, lists by what stands before a word, texts by what is in them.
+/// Maps of variables go by their names, lists by what precedes a word, texts by what is in them.
 void redact(Value& value, const base::Redactor& redactor, bool variables) {
   if (value.is_list()) {
     std::vector<std::string> words;

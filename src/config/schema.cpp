@@ -56,18 +56,18 @@ std::optional<double> scaled(std::string_view text, std::initializer_list<std::p
 
 }  // namespace
 
-std::string_view type_name(Type type) {
+std::string_view type_name(KeyType type) {
   switch (type) {
-    case Type::kBool: return "boolean";
-    case Type::kInt: return "integer";
-    case Type::kText: return "text";
-    case Type::kChoice: return "choice";
-    case Type::kDuration: return "duration";
-    case Type::kSize: return "size";
-    case Type::kList: return "list";
-    case Type::kExpressions: return "range expressions";
-    case Type::kMap: return "map of strings";
-    case Type::kAny: return "anything";
+    case KeyType::kBool: return "boolean";
+    case KeyType::kInt: return "integer";
+    case KeyType::kText: return "text";
+    case KeyType::kChoice: return "choice";
+    case KeyType::kDuration: return "duration";
+    case KeyType::kSize: return "size";
+    case KeyType::kList: return "list";
+    case KeyType::kExpressions: return "range expressions";
+    case KeyType::kMap: return "map of strings";
+    case KeyType::kAny: return "anything";
   }
   return "?";
 }
@@ -79,17 +79,17 @@ std::string describe(const Key& key) {
     return std::isfinite(key.max) ? " from " + text(key.min) + " to " + text(key.max) : " of at least " + text(key.min);
   };
   switch (key.type) {
-    case Type::kBool: return "a boolean (true or false)";
-    case Type::kInt: return "a whole number" + range();
-    case Type::kText: return "a text";
-    case Type::kChoice: return "one of " + base::join(choices(key.allowed), ", ");
-    case Type::kDuration: return "a duration (500ms, 30s, 5m, 2h)";
-    case Type::kSize: return "a size (4096, 512K, 64M, 4G)";
-    case Type::kList:
+    case KeyType::kBool: return "a boolean (true or false)";
+    case KeyType::kInt: return "a whole number" + range();
+    case KeyType::kText: return "a text";
+    case KeyType::kChoice: return "one of " + base::join(choices(key.allowed), ", ");
+    case KeyType::kDuration: return "a duration (500ms, 30s, 5m, 2h)";
+    case KeyType::kSize: return "a size (4096, 512K, 64M, 4G)";
+    case KeyType::kList:
       return key.allowed.empty() ? "a list of strings" : "a list of " + base::join(choices(key.allowed), ", ");
-    case Type::kExpressions: return "a range expression, several joined by ';', or a list of them";
-    case Type::kMap: return "a map of strings";
-    case Type::kAny: return "a value";
+    case KeyType::kExpressions: return "a range expression, several joined by ';', or a list of them";
+    case KeyType::kMap: return "a map of strings";
+    case KeyType::kAny: return "a value";
   }
   return {};
 }
@@ -97,7 +97,7 @@ std::string describe(const Key& key) {
 const Key* find_key(std::string_view path) {
   for (const Key& key : keys()) {
     if (key.path == path) return &key;
-    const bool open = key.type == Type::kMap || key.type == Type::kAny;
+    const bool open = key.type == KeyType::kMap || key.type == KeyType::kAny;
     if (open && path.size() > key.path.size() && path.starts_with(key.path) && path[key.path.size()] == '.')
       return &key;
   }
@@ -135,8 +135,8 @@ base::Error unknown_key(std::string_view path, const std::string& where) {
 }
 
 base::Result<void> check(const Key& key, std::string_view path, Value& value) {
-  if (value.is_null() || key.type == Type::kAny) return {};
-  if (key.type == Type::kMap) {
+  if (value.is_null() || key.type == KeyType::kAny) return {};
+  if (key.type == KeyType::kMap) {
     if (path != key.path) {  // one entry of it
       if (!value.is_scalar())
         return base::fail(base::Code::kConfig, std::string(path) + ": a text is expected, not a list or a map",
@@ -151,7 +151,7 @@ base::Result<void> check(const Key& key, std::string_view path, Value& value) {
                           entry.value.where);
     return {};
   }
-  if (key.type == Type::kList || key.type == Type::kExpressions) {
+  if (key.type == KeyType::kList || key.type == KeyType::kExpressions) {
     if (value.is_map()) return wrong(key, path, value);
     if (value.is_scalar()) {
       Value list;
@@ -169,7 +169,7 @@ base::Result<void> check(const Key& key, std::string_view path, Value& value) {
   }
   if (!value.is_scalar()) return wrong(key, path, value);
   switch (key.type) {
-    case Type::kBool: {
+    case KeyType::kBool: {
       const auto boolean = as_bool(value);
       if (!boolean) return wrong(key, path, value);
       value.kind = Kind::kBool;
@@ -177,22 +177,22 @@ base::Result<void> check(const Key& key, std::string_view path, Value& value) {
       value.text = *boolean ? "true" : "false";
       return {};
     }
-    case Type::kInt: {
+    case KeyType::kInt: {
       Value typed = value.kind == Kind::kText ? plain_scalar(base::trim(value.text), value.where) : value;
       if (typed.kind != Kind::kInt || typed.number < key.min || typed.number > key.max) return wrong(key, path, value);
       value = std::move(typed);
       return {};
     }
-    case Type::kChoice: {
+    case KeyType::kChoice: {
       // YAML and Hydra type `none`-like words as text already; on/off/true/false were typed as booleans by their
       // spelling.
       value.kind = Kind::kText;
       return check_choice(key, path, value);
     }
-    case Type::kDuration:
+    case KeyType::kDuration:
       if (!parse_duration(value.text)) return wrong(key, path, value);
       return {};
-    case Type::kSize:
+    case KeyType::kSize:
       if (!parse_size(value.text)) return wrong(key, path, value);
       return {};
     default: value.kind = Kind::kText; return {};

@@ -17,7 +17,7 @@
 
 namespace rangescope::config {
 
-enum class Type : std::uint8_t {
+enum class KeyType : std::uint8_t {
   kBool,  ///< true, false; yes, no, on, off are understood
   kInt,
   kText,         ///< any scalar, as it was written
@@ -32,7 +32,7 @@ enum class Type : std::uint8_t {
 
 struct Key {
   std::string_view path;
-  Type type;
+  KeyType type;
   std::string_view about;         ///< one line
   std::string_view flag = {};     ///< "--set": the flag of `rangescope profile` that is an alias of this key
   std::string_view allowed = {};  ///< kChoice: "a|b|c"; kList: of each item; "" for anything
@@ -45,13 +45,13 @@ struct Key {
 [[nodiscard]] std::span<const Key> keys();
 /// The key of exactly that path, the open map that holds it, or nullptr.
 [[nodiscard]] const Key* find_key(std::string_view path);
-/// True when some key stands below `path` ("pipeline.ncu").
+/// True when some key is below `path` ("pipeline.ncu").
 [[nodiscard]] bool is_section(std::string_view path);
 /// The key whose flag this is, or nullptr.
 [[nodiscard]] const Key* find_flag(std::string_view flag);
 /// "one of kernel, range ..., e.g. ..." for messages and the manual.
 [[nodiscard]] std::string describe(const Key& key);
-[[nodiscard]] std::string_view type_name(Type type);
+[[nodiscard]] std::string_view type_name(KeyType type);
 
 /// kConfig with the nearest key, when `path` is none.
 [[nodiscard]] base::Error unknown_key(std::string_view path, const std::string& where);

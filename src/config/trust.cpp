@@ -45,13 +45,13 @@ std::string how_to_trust(const fs::path& file) {
 // read, what is deleted. Of report.*, that is what is more than its looks: a file, a guard against spreadsheets, load.
 bool needs_trust(std::string_view path) {
   const Key* key = find_key(path);
-  return key ? !key->free : is_section(path);  // what is neither, the schema refuses, and says what was meant
+  return key ? !key->free : is_section(path);  // what is neither, the schema refuses, with the nearest name
 }
 
 base::Result<void> walk(const Value& value, const std::string& path, const fs::path& file) {
   for (const Entry& entry : value.entries)
     TRY(walk(entry.value, path.empty() ? entry.key : path + "." + entry.key, file));
-  // An interpolation may stand where a map would.
+  // An interpolation may take the place of a map.
   const bool nothing = value.is_null() || (!value.is_scalar() && value.items.empty());
   if (nothing || !needs_trust(path)) return {};
   return base::fail(base::Code::kPermission, "sets " + base::printable(path) + ", and you did not trust this file",
@@ -86,7 +86,8 @@ base::Result<void> check_owner(const fs::path& file) {
   struct stat it {
   }, folder{};
   std::error_code ignored;
-  if (::stat(file.c_str(), &it) != 0 || ::stat(file.parent_path().c_str(), &folder) != 0) return {};  // reading says it
+  if (::stat(file.c_str(), &it) != 0 || ::stat(file.parent_path().c_str(), &folder) != 0)
+    return {};  // reading reports it
   if (!S_ISREG(it.st_mode) || static_cast<std::size_t>(it.st_size) > kMostBytes)
     return base::fail(base::Code::kNoInput, "is not a regular file of at most 16 MiB", file.string(),
                       "Remove it, or leave it out with --no-project.");

@@ -2,7 +2,7 @@
 // as booleans only by keys that are booleans), anchors and aliases, no merge keys, no tags beyond !!str, every key
 // once.
 //
-// yaml-cpp keeps silent about a key that stands twice, so its events are read here and its nodes are not used.
+// yaml-cpp accepts duplicate keys silently, so its events are read here and its nodes are not used.
 #include "config/yaml.hpp"
 
 #include <yaml-cpp/eventhandler.h>

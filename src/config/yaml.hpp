@@ -16,7 +16,7 @@ struct Document {
 };
 
 /// One YAML document whose root is a map. `name` is shown in places. kConfig with file:line:column for everything that
-/// is no YAML, a key that stands twice in a map, a second document, a key that is no scalar, an alias without anchor.
+/// is no YAML, a duplicate key in a map, a second document, a key that is no scalar, an alias without anchor.
 [[nodiscard]] base::Result<Document> parse_yaml(std::string_view text, const std::string& name);
 [[nodiscard]] base::Result<Document> read_yaml(const std::filesystem::path& path);
 

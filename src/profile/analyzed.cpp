@@ -33,7 +33,7 @@ analyze::RunFacts run_facts(const std::filesystem::path& input, const std::files
 
 /// Why a tool recorded nothing, as its own diagnostics say it, or what it is most often not told.
 std::string diagnosed(const model::Session& session) {
-  // nsys says "Not all NVTX events might have been collected." beside everything: what else it says is the reason.
+  // nsys adds "Not all NVTX events might have been collected." to every message: the rest is the reason.
   const model::Loss* cause = nullptr;
   for (const model::Loss& loss : session.losses) {
     if (loss.kind != "nsys_diagnostic") continue;

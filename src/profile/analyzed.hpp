@@ -18,7 +18,7 @@ namespace rangescope::profile {
 struct Analyzed {
   model::Session session;
   model::Report report;
-  std::vector<NcuPart> parts = {};  ///< where the results of ncu's reports stand in the session
+  std::vector<NcuPart> parts = {};  ///< where the results of ncu's reports are in the session
 };
 
 /// What a person named: a file as it is, or all captures of a run (then `run` is set, unless it was). kNoInput, kUsage,
@@ -39,7 +39,7 @@ struct Analyzed {
                                                    const analyze::Options& options);
 
 /// The same of several inputs, joined into one session (profile/captures.hpp). `read`: those that were read already.
-/// `known`: of a job, what is known of it; else it is what the run's directory says. `tally`: as in analyze::answer().
+/// `known`: of a job, what is known of it; else it comes from the run's directory. `tally`: as in analyze::answer().
 [[nodiscard]] base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inputs,
                                                     const std::filesystem::path& run, const analyze::Options& options,
                                                     read::Options reading = {}, Sessions read = {},

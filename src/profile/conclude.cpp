@@ -26,12 +26,12 @@ namespace rangescope::profile {
 namespace {
 
 // Why a capture of `profile` is empty or partial: the doctor's program checks over what was recorded, and what the
-// tools themselves said.
+// tools themselves reported.
 
 using model::Finding;
 using model::Grade;
 
-/// The tool only says that nothing came out; why lies in the program.
+/// The tool only reports that nothing came out; the reason is in the program.
 bool says_nothing(const std::string& id) {
   for (const char* one : {"ncu.nothing_matched", "ncu.only_push_pop", "ncu.only_start_end", "ncu.exit_in_range",
                           "nsys.never_started", "ncu.empty", "nsys.empty", "ncu.failed", "nsys.failed"})
@@ -57,7 +57,7 @@ std::vector<Finding> diagnose_capture(const model::Session* session, const std::
   return findings;
 }
 
-/// What a tool said of its own failure, as findings; "" where it said nothing that is understood.
+/// What a tool reported of its own failure, as findings; one without a reason where no message is known.
 std::vector<Finding> findings_of(const collect::Outcome& outcome, const std::string& tool) {
   std::vector<Finding> out;
   if (outcome.result == collect::Result::kOk) return out;
@@ -79,8 +79,8 @@ std::vector<Finding> findings_of(const collect::Outcome& outcome, const std::str
   return out;
 }
 
-/// Both: a tool that knows its reason goes first; one that only says that nothing matched goes last, behind the reason
-/// that was seen in the program.
+/// Both: a tool that knows its reason goes first; one that only reports that nothing matched goes last, behind the
+/// reason that was seen in the program.
 std::vector<Finding> joined(std::vector<Finding> program, std::vector<Finding> tool) {
   const bool last = tool.empty() || says_nothing(tool.front().id);
   const bool found = std::any_of(program.begin(), program.end(),
@@ -131,7 +131,7 @@ void Engine::diagnose(const std::vector<std::string>& missing, bool reported) {
   for (const auto& [tool, outcome] : outcomes_)
     for (model::Finding& finding : findings_of(outcome, tool)) tools.push_back(std::move(finding));
   findings_ = joined(std::move(program), std::move(tools));
-  if (reported && args_.talk.report && args_.talk.report_tells) return;  // they stand below the table
+  if (reported && args_.talk.report && args_.talk.report_tells) return;  // they are printed below the table
   for (const model::Finding& finding : findings_) args_.talk.finding(finding);
 }
 
@@ -163,7 +163,7 @@ Engine::Conclusion Engine::conclusion(const std::optional<base::Error>& failure,
   if (runner_->interrupted() && (!finished_ || !missing.empty()))
     return {128 + runner_->signal(), "interrupted", "interrupted by " + base::signal_name(runner_->signal())};
   if (captured_.empty())
-    // Nobody measured anything: 80, or what stood in the way (77 permission, 69 no driver ...).
+    // Nobody measured anything: 80, or what prevented it (77 permission, 69 no driver ...).
     return {say({worst_, "nothing was captured" + rest, run_.string(),
                  cure.empty() && !told ? "Look at the logs in the run directory." : cure}),
             "nothing_captured", nothing};
@@ -257,8 +257,7 @@ void Engine::show_job(Done& done) const {
   if (!args_.talk.report) return;
   const auto whole = analyze_named({}, {job->folder.string()}, args_.analysis, {}, JobFrom::kAuto);
   const auto shown = whole ? args_.talk.report(*whole) : base::Result<void>(tl::make_unexpected(whole.error()));
-  if (!shown && shown.error().code != base::Code::kNothingCaptured)
-    (void)say(shown.error());  // of each rank that was said
+  if (!shown && shown.error().code != base::Code::kNothingCaptured) (void)say(shown.error());  // each rank reported it
 }
 
 void Engine::remove_old_runs() const {

@@ -82,7 +82,7 @@ base::Result<analyze::tally::Digest> merge_runs(std::span<const fs::path> runs) 
   std::mutex one_capture;
   base::parallel_for(mergers.size(), static_cast<int>(mergers.size()), [&](std::size_t w) {
     const std::size_t first = w * runs.size() / mergers.size(), last = (w + 1) * runs.size() / mergers.size();
-    const auto share = runs.subspan(first, last - first);  // neighbours: their ranks then stand in order
+    const auto share = runs.subspan(first, last - first);  // neighbours: their ranks are then in order
     if (merge_share(share, false, one_capture, mergers[w])) return;
     mergers[w] = analyze::tally::Merger();
     (void)merge_share(share, true, one_capture, mergers[w]);

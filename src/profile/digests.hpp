@@ -1,4 +1,4 @@
-// Rank digests of a job (room `digest`): written where a rank ran, merged into the job's report.
+// Rank digests of a job (analyze/tally): written where a rank ran, merged into the job's report.
 #pragma once
 
 #include <filesystem>
@@ -23,7 +23,7 @@ enum class JobFrom : std::uint8_t {
 /// Captures of so many ranks are opened without being asked for: seconds, and medians are exact.
 inline constexpr std::size_t kFewRanks = 16;
 
-/// Merges the digests of these runs. A rank without one has its capture read, and a loss says so; one that has neither
+/// Merges the digests of these runs. A rank without one has its capture read, which is a loss; one that has neither
 /// is a loss too.
 using MergeRuns = std::function<base::Result<analyze::tally::Digest>(const std::vector<std::filesystem::path>& runs)>;
 /// On this machine, on its cores.

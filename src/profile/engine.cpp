@@ -40,7 +40,7 @@ struct Gpu {
   base::Nvml::Device device;
 };
 
-/// By number or by the beginning of its UUID; all of them where nothing is said.
+/// By number or by the beginning of its UUID; all of them where nothing is given.
 std::vector<Gpu> visible_gpus(const base::Nvml& nvml, const char* chosen) {
   std::vector<Gpu> all, visible;
   unsigned count = 0;
@@ -110,7 +110,7 @@ void Engine::note(const std::string& text) {
   base::info(text);
 }
 
-/// A stage with results that the time limit ended: what came after is missing, and every report says so.
+/// A stage with results that the time limit ended: what came after is missing, and every report lists it.
 void Engine::cut_short(const std::string& stage, const base::Ended& ended) {
   if (!ended.timed_out) return;
   cut_.push_back({"timed_out", 1, "the time limit ended stage " + stage + "; later work of the program is missing"});
@@ -145,7 +145,7 @@ Done Engine::run() {
   }
   if (args_.dry_run) return {print_plans()};
   const auto program = config_.list("workload.command");
-  // Whoever attaches is none of a job's ranks, whatever its own environment says.
+  // Whoever attaches is none of a job's ranks, whatever its own environment holds.
   const auto place = args_.attach ? base::Result<runs::job::Place>() : place_in_job(config_);
   if (!place) return {say(place.error())};
   const auto ranks = args_.attach ? decltype(ranks_asked_for(config_))() : ranks_asked_for(config_);

@@ -40,7 +40,7 @@ struct Talk {
   bool quiet = false;
   std::function<base::Result<void>(const Analyzed&)> report;  ///< shows the report; empty: nobody wants to see it
   bool report_tells = false;                                  ///< and its findings and notes with it
-  std::function<void(const model::Finding&)> finding;         ///< says one by itself
+  std::function<void(const model::Finding&)> finding;         ///< prints one by itself
 };
 
 /// Repetitions until a change of 5 % shows (analyze::enough_runs).
@@ -57,11 +57,11 @@ struct Attach {
 
 struct Settings {
   std::optional<Attach> attach;
-  analyze::Options analysis;  ///< its ranges and kernels, the configuration says
+  analyze::Options analysis;  ///< its ranges and kernels come from the configuration
   collect::native::Options native;
   SampleChoice sampling;
   WindowChoice windows;
-  collect::native::CounterRequest counters;  ///< how; which metrics and ranges, the configuration says
+  collect::native::CounterRequest counters;  ///< how; metrics and ranges come from the configuration
   std::vector<std::string> arguments;        ///< rangescope's own, for the manifest
   Talk talk;
   int repeat = 1;  ///< runs of the native stage, or kAutoRepeat
@@ -128,7 +128,7 @@ class Engine {
   [[nodiscard]] Done conclude(const std::optional<base::Error>& failure);
   [[nodiscard]] Conclusion conclusion(const std::optional<base::Error>& failure, const base::Result<void>& reported,
                                       const std::vector<std::string>& missing);
-  /// Looks at the program once more where nothing is known of it, and says why stages captured nothing.
+  /// Looks at the program once more where nothing is known of it, and explains why stages captured nothing.
   void diagnose(const std::vector<std::string>& missing, bool reported);
   /// Of a rank's job, by the last one to finish.
   void show_job(Done& done) const;
@@ -168,7 +168,7 @@ class Engine {
 
   struct Explanation {
     std::string text;
-    bool found = false;  ///< a finding says the same
+    bool found = false;  ///< a finding covers it
   };
   /// Joined; `found`: those too that a finding tells.
   [[nodiscard]] std::string explanations(bool found) const;

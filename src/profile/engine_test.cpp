@@ -55,7 +55,7 @@ class Engine : public testing::Test {
                              "report.json", "report.md", "stages.json", "summary.md", "summary.svg"})
       EXPECT_TRUE(fs::exists(done.directory / file)) << file;
     const auto status = runs::read_status(done.directory);
-    EXPECT_TRUE(status && status->state == runs::State::kDone && status->exit_code == done.code);
+    EXPECT_TRUE(status && status->state == runs::RunState::kDone && status->exit_code == done.code);
     return status ? status->outcome : "";
   }
 

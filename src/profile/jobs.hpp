@@ -17,14 +17,14 @@
 
 namespace rangescope::profile {
 
-/// run.ranks, which prepare_ranks() has found to be numbers.
+/// run.ranks, which place_in_job() has checked.
 [[nodiscard]] std::vector<std::uint32_t> ranks_asked_for(const config::Config& config);
 /// "0,8,16-23" as numbers; kUsage for what is none.
 [[nodiscard]] base::Result<std::vector<std::uint32_t>> parse_ranks(const std::vector<std::string>& texts,
                                                                    const std::string& where);
 
 /// The place in its job of this process: without a name where it is no rank of one. kUsage for --ranks that are no
-/// numbers, or where no launcher says which rank this is.
+/// numbers.
 [[nodiscard]] base::Result<runs::job::Place> place_in_job(const config::Config& config);
 
 /// Becomes the program, as without rangescope. Returns only where it cannot.
@@ -41,9 +41,9 @@ void label_processes(const std::filesystem::path& capture, model::Session& sessi
 /// The error where no rank, or none of `ranks`, left anything.
 [[nodiscard]] tl::unexpected<base::Error> nothing_of(const runs::job::Job& job,
                                                      const std::vector<std::uint32_t>& ranks);
-/// What is known of a job: its name, and what the run of its first rank says.
-/// Adds what a report of all ranks says of their job: which are lost, and that nobody saw a call of MPI.
+/// Adds to a report of all ranks which of them are lost, and that no call of MPI was recorded.
 void add_job(const runs::job::Job& job, model::Report& report);
+/// A job's name, with the facts of its first rank's run.
 [[nodiscard]] analyze::RunFacts facts_of_job(const runs::job::Job& job, const std::filesystem::path& first);
 
 /// What a person named: runs and files, joined into one report, or one job.
@@ -54,7 +54,7 @@ void add_job(const runs::job::Job& job, model::Report& report);
                                                    const MergeRuns& merge = merge_runs);
 
 /// What was named, rank by rank: each analyzed by itself, one in memory at a time. `job` names them all; the rank is
-/// absent where nobody says it. Ranks of a job that cannot be read are warned of; kNothingCaptured where none can.
+/// absent where it is unknown. Ranks of a job that cannot be read are warned of; kNothingCaptured where none can.
 [[nodiscard]] base::Result<void> each_rank(
     const std::filesystem::path& root, const std::vector<std::string>& named, const analyze::Options& options,
     const read::Options& reading,

@@ -62,7 +62,7 @@ base::Result<void> RunRecord::ended(const base::Ended& ended) {
   manifest_.exit_code = ended.exit_code;
   manifest_.signal = ended.signal;
   program_ = ended.left ? "" : base::describe(ended);
-  // The end is told only when the hashes stand beside it (finish): a manifest with an end is complete.
+  // The end is written only together with the hashes (finish): a manifest with an end is complete.
   runs::Manifest unfinished = manifest_;
   unfinished.end_unix_ns = 0;
   return runs::write_manifest(path_, unfinished);
@@ -72,7 +72,7 @@ base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome, 
                                      const std::vector<model::Loss>& losses,
                                      const std::vector<model::Finding>& findings) {
   runs::seal(path_);
-  // The status is written whatever became of the rest: it says what failed.
+  // The status is written whatever became of the rest: it reports what failed.
   base::Result<void> first;
   const auto note = [&first](base::Result<void> done) {
     if (first && !done) first = std::move(done);
@@ -85,7 +85,7 @@ base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome, 
   } else {
     note(base::fail(std::move(files)));
   }
-  runs::Status status{.state = runs::State::kDone,
+  runs::Status status{.state = runs::RunState::kDone,
                       .exit_code = exit_code,
                       .outcome = outcome,
                       .message = base::replace_all(message, "\nhint: ", ". "),

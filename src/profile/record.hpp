@@ -1,4 +1,4 @@
-// The run directory of one `profile`, from its first moment to its last: whatever happens, status.json says it.
+// The run directory of one `profile`, from its first moment to its last: whatever happens, status.json reports it.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +18,7 @@ namespace rangescope::profile {
 
 class RunRecord {
  public:
-  /// Makes the directory and says in it that we run.
+  /// Makes the directory and marks it as running.
   [[nodiscard]] static base::Result<RunRecord> begin(const std::filesystem::path& root,
                                                      const std::vector<std::string>& program,
                                                      const std::vector<std::string>& arguments);

@@ -171,7 +171,7 @@ base::Result<void> Engine::write_reports(Analyzed& analyzed, bool show) {
       if (loss.kind == "counters_incomplete") base::info(base::printable(loss.detail));
   auto written = write_files(analyzed);  // where the disk is full the report is shown all the same
   if (!show || !args_.talk.report || runs::job::reports_together(run_)) return written;
-  if (args_.talk.report_tells)  // beside what was said while it ran
+  if (args_.talk.report_tells)  // beside the messages of the run
     std::erase_if(whole->notes, [&](const std::string& text) {
       return std::find(notes_.begin(), notes_.end(), text) != notes_.end();
     });

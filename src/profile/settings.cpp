@@ -13,7 +13,7 @@ namespace {
 std::vector<std::string> texts(const config::Config& config, const std::string& path) {
   const config::Value* value = config.get(path);
   if (!value) return {};
-  if (const auto ns = config.duration(path); ns && config::find_key(path)->type == config::Type::kDuration)
+  if (const auto ns = config.duration(path); ns && config::find_key(path)->type == config::KeyType::kDuration)
     return {std::to_string(std::chrono::ceil<std::chrono::seconds>(*ns).count())};
   return config.list(path);
 }
@@ -47,7 +47,7 @@ base::Result<std::pair<std::vector<std::string>, std::string>> latest(const conf
   return std::pair{config.list(chosen), std::string(chosen)};
 }
 
-/// Parses what stands in a key; what is wrong says which key.
+/// Parses the texts of a key; an error names the key.
 template <class Take>
 base::Result<void> take_key(const config::Config& config, std::string_view key, std::string_view alias, Take take) {
   const auto texts = TRY(latest(config, key, alias));

@@ -16,10 +16,10 @@
 namespace rangescope::profile {
 
 /// The ranges and kernels of a run: ranges.*, kernels.*, or the keys of ncu that are aliases of them; of a key and its
-/// alias the one that was set last. kUsage where both stand on the command line, and for what cannot be parsed.
+/// alias the one that was set last. kUsage where both are on the command line, and for what cannot be parsed.
 [[nodiscard]] base::Result<model::RangeSelection> ranges_of(const config::Config& config);
 [[nodiscard]] base::Result<model::KernelSelection> kernels_of(const config::Config& config);
-/// Was this the place of a value (Config::where) that stands on the command line?
+/// Is this the place (Config::where) of a value of the command line?
 [[nodiscard]] bool on_command_line(const std::string& where);
 /// The key that asks for a gated recording, which only nsys makes; "" when none does, when nsys is on, or when somebody
 /// decided about nsys (by its key or by a choice of collector).
@@ -28,7 +28,7 @@ namespace rangescope::profile {
 [[nodiscard]] bool opens_window_by_calls(const config::Config& config);
 /// Says which keys of the command line belong to a tool that is switched off.
 void warn_of_idle_keys(const config::Config& config);
-/// `decode|prefill` is one name to every tool and to us: says how several are written.
+/// `decode|prefill` is one name to every tool and to us: warns how several are written.
 void warn_of_bars(const model::RangeSelection& ranges);
 [[nodiscard]] collect::nsys::Options nsys_options(const config::Config& config);
 [[nodiscard]] collect::ncu::Options ncu_options(const config::Config& config);

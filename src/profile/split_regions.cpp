@@ -151,7 +151,7 @@ class Splitter {
 
   base::Result<void> write(const fs::path& out, const std::string& title, const model::Region* region,
                            const std::vector<std::uint32_t>& results) {
-    // report.json and report.md stand beside the folders.
+    // report.json and report.md are beside the folders.
     const fs::path folder = out / base::sanitize_component(title.starts_with("report.") ? title + " " : title);
     std::error_code error;
     fs::create_directories(folder, error);

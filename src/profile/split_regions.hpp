@@ -10,7 +10,7 @@
 //   OUT/report.md             the same as a table
 //
 // A folder is named after the region with whatever a file name should not hold replaced, and a hash behind it where
-// something was (base/fs.hpp), so that no two collide; the name itself stands in the files. Parents contain what lies
+// something was (base/fs.hpp), so that no two collide; the name itself is in the files. Parents contain what lies
 // below them.
 #pragma once
 

@@ -126,7 +126,7 @@ base::Result<void> Engine::read_native(const std::string& folder, const fs::path
   const bool look = folder != "native";
   last_ = alone_ = ran.ended;
   if (!ran.ended.ok() && !look) program_failed_ = ran.ended;  // whatever becomes of reading
-  if (!look) (void)record_->ended(ran.ended);  // the program's end is ours to pass on; finish() says what failed
+  if (!look) (void)record_->ended(ran.ended);  // the program's end is ours to pass on; finish() reports a failure
   TRY(worker_->go_on_in_child());
   end_cpu(cpu, captures);
   if (const std::size_t running = collect::native::trim_captures(captures); running > 0 && !look)
@@ -299,7 +299,7 @@ base::Result<void> Engine::repetitions() {
     }
   }
   last_ = alone_ = whole;
-  if (whole) (void)record_->ended(*whole);  // finish() says what failed
+  if (whole) (void)record_->ended(*whole);  // finish() reports a failure
   if (repeated_) return {};
   const fs::path median = runs::median_repeat(done);
   native_session_ = TRY(read::read_any(median / "native"));

@@ -190,7 +190,7 @@ Outcome Engine::ncu_attempts(Step step, const std::string& report, const std::ve
 }
 
 /// ncu counts a push/pop range for the thread that opened it. Kernels of another thread (PyTorch's backward pass) are
-/// in no range to it: where most of them are so, the scope is the process; where some are, it is said.
+/// in no range to it: where most of them are so, the scope is the process; where some are, a note tells.
 void Engine::other_threads(const collect::Evidence& evidence) {
   const std::uint64_t others = evidence.other_thread_kernels, all = evidence.kernels.value_or(0);
   if (others == 0 || config_.get("pipeline.ncu.ncu_cli.push_pop_scope")) return;

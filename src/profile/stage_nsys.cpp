@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The range of nsys's --nvtx-capture, whose domain stands behind it, as a term.
+/// The range of nsys's --nvtx-capture, whose domain follows it, as a term.
 base::Result<std::vector<model::RangeTerm>> capture_terms(const std::string& written) {
   const auto capture = TRY(collect::nsys::capture_of(written));
   const auto at = capture.find('@');
@@ -50,7 +50,7 @@ base::Result<void> Engine::nsys_stage() {
   for (int attempt = 1;; ++attempt) {
     auto ran = TRY(runner_->run(plan, attempt == 1 ? "profile" : "profile-" + std::to_string(attempt)));
     last_ = ran.ended;
-    if (!native_) (void)record_->ended(ran.ended);  // the program's end is ours to pass on; finish() says what failed
+    if (!native_) (void)record_->ended(ran.ended);  // the program's end is ours to pass on; finish() reports a failure
     TRY(worker_->go_on_in_child());
     collect::Observed seen = observed(ran, runner_->interrupted());
     nsys_session_.reset();

@@ -1,6 +1,6 @@
 // Runs one plan of a stage: writes its command line first, keeps and shows its output, remembers interruptions.
 //
-//   <run>/<collector>/cmd.txt         every command line of this collector, in order, each runs as it stands
+//   <run>/<collector>/cmd.txt         every command line of this collector, in order, each runs as it is
 //   <run>/<collector>/<label>.stdout  what program (and tool, as far as they share it) printed; .stderr likewise
 //
 // Not of the native stage: its command line is the run's own cmd.txt, and what the program prints is not copied.
@@ -43,7 +43,7 @@ class StageRunner {
   [[nodiscard]] bool interrupted() const { return interrupted_ != 0; }
   [[nodiscard]] int signal() const { return interrupted_; }
 
-  /// A finished stage, into stages.json. A run goes on where that cannot be written; recorded() says what failed first.
+  /// A finished stage, into stages.json. A run goes on where that cannot be written; recorded() is the first failure.
   void record(runs::Stage stage);
   [[nodiscard]] const base::Result<void>& recorded() const { return recorded_; }
   [[nodiscard]] const std::vector<runs::Stage>& stages() const { return stages_; }

@@ -48,28 +48,15 @@ constexpr auto kRunFields = [](auto& run, auto field) {
   field("environment", run.environment);
 };
 
-/// What is null or missing stays as it is.
 model::RunInfo run_in(const Json& json) {
   model::RunInfo run;
-  kRunFields(run, [&]<class T>(const char* name, T& value) {
-    const auto found = json.find(name);
-    if (found == json.end() || found->is_null()) return;
-    if constexpr (requires { value.has_value(); })
-      value = found->template get<typename T::value_type>();
-    else
-      value = found->template get<T>();
-  });
+  kRunFields(run, [&](const char* name, auto& value) { take_field(json, name, value, Missing::kOld); });
   return run;
 }
 
 Json run_json(const model::RunInfo& run) {
   Json json;
-  kRunFields(run, [&](const char* name, const auto& value) {
-    if constexpr (requires { value.has_value(); })
-      json[name] = value ? Json(*value) : Json();
-    else
-      json[name] = value;
-  });
+  kRunFields(run, [&](const char* name, const auto& value) { put_field(json, name, value); });
   return json;
 }
 

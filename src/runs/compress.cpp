@@ -62,7 +62,7 @@ base::Result<Compressed> compress_run(const fs::path& run) {
       continue;
     {
       const auto raw = TRY(base::Mapping::open(file));
-      if (base::sha256(raw.text()) != proof.sha256) continue;  // `runs verify` says so
+      if (base::sha256(raw.text()) != proof.sha256) continue;  // `runs verify` reports it
       auto out = TRY(base::Replacement::begin(to));
       TRY(ZstdWriter(out).write(raw.text().data(), raw.text().size(), true));
       TRY(out.commit());

@@ -16,7 +16,7 @@ struct Compressed {
   std::uint64_t files = 0, bytes = 0, packed_bytes = 0;
 };
 
-/// Compresses one finished run of this user. A file goes only when it is as the manifest says and the compressed one
+/// Compresses one finished run of this user. A file goes only when it matches the manifest and the compressed one
 /// unpacks to it; the manifest then has the new file. Others stay. O(bytes), memory that of one file's mapping.
 [[nodiscard]] base::Result<Compressed> compress_run(const std::filesystem::path& run);
 

@@ -62,7 +62,7 @@ TEST_F(HeldRuns, ARunIsHeldUntilItsProcessEndsHoweverThatIs) {
   ASSERT_EQ(answer, 'y');
   // The process id in status.json is ours and alive, but what counts is the lock: the same in another PID namespace.
   EXPECT_EQ(is_held(run), true);
-  EXPECT_EQ(read_status(run)->state, State::kRunning);
+  EXPECT_EQ(read_status(run)->state, RunState::kRunning);
   EXPECT_TRUE(prunable(root_, {.keep = 0}, 10).empty());
   EXPECT_EQ(remove_run(run).error().code, base::Code::kUsage);
   EXPECT_FALSE(Hold::take(run).has_value());
@@ -70,7 +70,7 @@ TEST_F(HeldRuns, ARunIsHeldUntilItsProcessEndsHoweverThatIs) {
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   EXPECT_EQ(is_held(run), false);
-  EXPECT_EQ(read_status(run)->state, State::kInterrupted);
+  EXPECT_EQ(read_status(run)->state, RunState::kInterrupted);
   EXPECT_EQ(prunable(root_, {.keep = 0}, 10).size(), 1u);
   { EXPECT_TRUE(Hold::take(run).has_value()); }
   EXPECT_FALSE(fs::exists(run / ".lock"));  // a run that ended holds none

@@ -24,7 +24,7 @@ struct Import {
   std::uint64_t bytes = 0;
   std::string sha256;                 ///< "" for a folder: the manifest has those of its files
   std::int64_t modified_unix_ns = 0;  ///< when the given file was last written
-  std::string format, tool, version;  ///< as model::Source says
+  std::string format, tool, version;  ///< as in model::Source
   bool redacted = false;              ///< environments were overwritten in `file`
 };
 

@@ -31,6 +31,29 @@ using OrderedJson = nlohmann::ordered_json;  ///< what is written: keys stay in 
 /// May a field of a list's items be missing: in files of older versions; where it is empty, so that it is left out.
 enum class Missing : std::uint8_t { kNever, kOld, kEmpty };
 
+/// Null where an optional is empty; texts are printable.
+template <class Json, class T>
+void put_field(Json& object, const char* name, const T& value, Missing missing = Missing::kNever) {
+  if constexpr (requires { value.has_value(); })
+    object[name] = value ? Json(*value) : Json(nullptr);
+  else if constexpr (!requires { value.c_str(); })
+    object[name] = value;
+  else if (missing != Missing::kEmpty || !value.empty())
+    object[name] = base::printable(value);
+}
+
+/// Back; a field that is missing or null where it may be stays as it is. Throws what nlohmann::json throws.
+template <class T>
+void take_field(const nlohmann::json& object, const char* name, T& value, Missing missing = Missing::kNever) {
+  const auto found = object.find(name);
+  if (missing != Missing::kNever && (found == object.end() || found->is_null())) return;
+  if constexpr (requires { value.has_value(); }) {
+    if (!object.at(name).is_null()) value = object.at(name).get<typename T::value_type>();
+  } else {
+    value = object.at(name).get<T>();
+  }
+}
+
 /// {"schema": ..., KEY: [{...}, ...]}, by visit(item, field), which calls field(name, member) or field(name, member,
 /// missing) for each member in order.
 template <class Item>
@@ -39,14 +62,7 @@ template <class Item>
   OrderedJson list = OrderedJson::array();
   for (const Item& item : items) {
     OrderedJson one = OrderedJson::object();
-    visit(item, [&](const char* name, const auto& value, Missing missing = Missing::kNever) {
-      if constexpr (requires { value.has_value(); })
-        one[name] = value ? OrderedJson(*value) : OrderedJson(nullptr);
-      else if constexpr (!requires { value.c_str(); })
-        one[name] = value;
-      else if (missing != Missing::kEmpty || !value.empty())
-        one[name] = base::printable(value);
-    });
+    visit(item, [&](const auto&... of) { put_field(one, of...); });
     list.push_back(std::move(one));
   }
   return write_json(file, {{"schema", schema}, {key, std::move(list)}});
@@ -61,17 +77,8 @@ template <class Item>
   const auto json = TRY(read_json(file, schema));
   std::vector<Item> out;
   try {
-    for (const nlohmann::json& one : json.at(key)) {
-      visit(out.emplace_back(), [&]<class T>(const char* name, T& value, Missing missing = Missing::kNever) {
-        const auto found = one.find(name);
-        if (found == one.end() && missing != Missing::kNever) return;
-        if constexpr (requires { value.has_value(); }) {
-          if (!one.at(name).is_null()) value = one.at(name).get<typename T::value_type>();
-        } else {
-          value = one.at(name).get<T>();
-        }
-      });
-    }
+    for (const nlohmann::json& one : json.at(key))
+      visit(out.emplace_back(), [&](auto&&... of) { take_field(one, of...); });
   } catch (const std::exception& error) {
     return base::fail(base::Code::kBadData, std::string("damaged: ") + error.what(), file.string());
   }

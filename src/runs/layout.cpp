@@ -17,7 +17,7 @@
 namespace rangescope::runs {
 namespace {
 
-// The host stands in the name only where it says something: inside a container or cluster job it does not hurt either.
+// The host tells runs of several machines apart.
 std::string host_suffix() {
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return {};

@@ -3,7 +3,7 @@
 //   manifest.json   what was run, by which version, when, and how it ended; SHA-256 of every file (runs/manifest.hpp)
 //   status.json     what rangescope made of it; there from the first moment (runs/status.hpp)
 //   env.json        machine and software, allow-listed and redacted (runs/provenance.hpp)
-//   cmd.txt         the command as one shell line that runs as it stands
+//   cmd.txt         the command as one shell line that runs as it is
 //   native/         captures of the native collector, one set of files a process; nsys/ and ncu/ likewise
 //   import.json     where the captures came from, when they were imported (runs/imports.hpp)
 //   report.*        the reports that were written
@@ -29,21 +29,21 @@ inline constexpr std::string_view kDefaultRoot = "rangescope-runs";
 /// The same name without making it, for --dry-run.
 [[nodiscard]] std::filesystem::path next_run_dir(const std::filesystem::path& root);
 
-/// True for a directory that rangescope made: its manifest.json says so.
+/// True for a directory that rangescope made, by its manifest.json.
 [[nodiscard]] bool is_run_dir(const std::filesystem::path& path);
 
 /// The runs of a root, oldest first. Nothing when the root does not exist.
 [[nodiscard]] std::vector<std::filesystem::path> list_runs(const std::filesystem::path& root);
 
-/// A run by what a person says: a path, the name of a run in `root` or the beginning of one, or `latest`. kNoInput with
-/// the nearest names, kUsage where several begin so.
+/// A run by its name on a command line: a path, the name of a run in `root` or the beginning of one, or `latest`.
+/// kNoInput with the nearest names, kUsage where several begin so.
 [[nodiscard]] base::Result<std::filesystem::path> find_run(const std::filesystem::path& root, std::string_view said);
 
 /// The repetitions inside `run`, in the order in which they ran; none where it is one run.
 [[nodiscard]] std::vector<std::filesystem::path> repeats_of(const std::filesystem::path& run);
 
 /// The repetition that took the median time (of an even number the shorter middle one), by the manifests; the one that
-/// stands for all where a single run is to be shown. `repeats` is not empty.
+/// represents all where a single run is to be shown. `repeats` is not empty.
 [[nodiscard]] std::filesystem::path median_repeat(std::vector<std::filesystem::path> repeats);
 
 /// What of `run` is to be read, in this order: the folder native, SQLite exports of nsys, reports of ncu; or the files

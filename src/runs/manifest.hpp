@@ -55,7 +55,7 @@ struct Difference {
 /// that the manifest does not know are not a difference.
 [[nodiscard]] base::Result<std::vector<Difference>> verify(const std::filesystem::path& run);
 
-/// What a report says about the run: from manifest.json and env.json, as far as they can be read.
+/// What a report contains about the run: from manifest.json and env.json, as far as they can be read.
 [[nodiscard]] model::RunInfo run_info(const std::filesystem::path& run);
 
 /// "2026-01-02T03:04:05.678Z"

@@ -39,7 +39,7 @@ std::vector<Candidate> prunable(const std::filesystem::path& root, const Retenti
       if (age < *retention.older_than) continue;
     }
     const auto status = read_status(runs[i]);
-    if (status && status->state == State::kRunning) continue;
+    if (status && status->state == RunState::kRunning) continue;
     candidates.push_back({runs[i], manifest->start_unix_ns, size_of(runs[i])});
   }
   return candidates;
@@ -119,7 +119,7 @@ base::Result<void> removable(const fs::path& folder) {
     if (const auto manifest = read_manifest(entry->path()); manifest && manifest->id != name)
       return stays(entry->path(), "is a copy of another run");
     const auto state = read_status(entry->path());
-    if (is_held(entry->path()).value_or(state && state->state == State::kRunning))
+    if (is_held(entry->path()).value_or(state && state->state == RunState::kRunning))
       return stays(entry->path(), "is still running");
   }
   if (error) return stays(folder, "cannot be read");

@@ -43,7 +43,7 @@ class Runs : public testing::Test {
                       .exit_code = 0};
     manifest.files = prove_files(run).value();
     EXPECT_TRUE(write_manifest(run, manifest));
-    EXPECT_TRUE(write_done(run, {.state = State::kDone, .exit_code = 0, .outcome = "ok"}));
+    EXPECT_TRUE(write_done(run, {.state = RunState::kDone, .exit_code = 0, .outcome = "ok"}));
     return run;
   }
   fs::path root_;
@@ -116,13 +116,13 @@ TEST_F(Runs, AnUnfinishedRunHasNothingToVerify) {
 
 TEST_F(Runs, AKilledRunShowsAsInterrupted) {
   ASSERT_TRUE(write_running(root_));
-  EXPECT_EQ(read_status(root_)->state, State::kRunning);  // that is us
+  EXPECT_EQ(read_status(root_)->state, RunState::kRunning);  // that is us
   const pid_t child = ::fork();
   if (child == 0) ::_exit(write_running(root_) ? 0 : 1);
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_EQ(status, 0);
-  EXPECT_EQ(read_status(root_)->state, State::kInterrupted);
+  EXPECT_EQ(read_status(root_)->state, RunState::kInterrupted);
   EXPECT_EQ(read_status(root_)->outcome, "interrupted");
 }
 
@@ -132,11 +132,11 @@ TEST_F(Runs, APidThatWasGivenAwayAgainIsNotOurs) {
   const auto at = text.find("\"started\": ") + 11;
   text.insert(at, "1");
   put(root_ / "status.json", text);
-  EXPECT_EQ(read_status(root_)->state, State::kInterrupted);
+  EXPECT_EQ(read_status(root_)->state, RunState::kInterrupted);
 }
 
 TEST_F(Runs, StatusReadsBack) {
-  ASSERT_TRUE(write_done(root_, {.state = State::kDone,
+  ASSERT_TRUE(write_done(root_, {.state = RunState::kDone,
                                  .exit_code = 83,
                                  .outcome = "data_loss",
                                  .message = "m",

@@ -66,16 +66,16 @@ std::vector<StageCount> count_stages(const std::vector<std::filesystem::path>& r
     if (!stages) continue;
     const auto imports = read_imports(run);
     if (!imports || !imports->empty()) continue;  // nothing was run here
-    if (stages->empty()) {                        // native only: its status says how it went
+    if (stages->empty()) {                        // native only: its status has the outcome
       const auto status = read_status(run);
-      if (!status || status->state == State::kRunning) continue;
+      if (!status || status->state == RunState::kRunning) continue;
       Stage stage;
       stage.stage = "native";
       stage.outcome = status->outcome == "nothing_captured" ? "empty"
                       : status->outcome == "ok" || status->outcome == "program_failed" || status->outcome == "data_loss"
                           ? "ok"
                           : "failed";
-      stage.why = status->state == State::kInterrupted ? "interrupted" : status->outcome;
+      stage.why = status->state == RunState::kInterrupted ? "interrupted" : status->outcome;
       if (const auto manifest = read_manifest(run)) {
         stage.tool = manifest->tool;
         if (manifest->end_unix_ns > 0) stage.wall_ns = manifest->end_unix_ns - manifest->start_unix_ns;

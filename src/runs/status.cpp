@@ -52,11 +52,11 @@ model::Finding finding_from(const OrderedJson& json) {
 
 }  // namespace
 
-std::string_view state_name(State state) {
+std::string_view state_name(RunState state) {
   switch (state) {
-    case State::kRunning: return "running";
-    case State::kDone: return "done";
-    case State::kInterrupted: return "interrupted";
+    case RunState::kRunning: return "running";
+    case RunState::kDone: return "done";
+    case RunState::kInterrupted: return "interrupted";
   }
   return "";
 }
@@ -90,7 +90,7 @@ base::Result<void> write_done(const std::filesystem::path& run, const Status& st
                    {"findings", std::move(findings)}};
   auto written = write_json(run / kStatusFile, json);
   if (written) return written;
-  // A full disk takes no other file; the one that says "running" has a block on it, which this fits into.
+  // A full disk takes no other file; the one that contains "running" has a block on it, which this fits into.
   json.erase("losses");
   json.erase("findings");
   return overwrite_json(run / kStatusFile, json) ? base::Result<void>{} : written;
@@ -106,14 +106,14 @@ base::Result<Status> read_status(const std::filesystem::path& run) {
       const bool alive = held ? *held
                               : json.value("boot", "") == boot_id() && pid > 0 && start_time(pid) != 0 &&
                                     start_time(pid) == json.value("started", std::uint64_t{0});
-      status.state = alive ? State::kRunning : State::kInterrupted;
+      status.state = alive ? RunState::kRunning : RunState::kInterrupted;
       if (!alive) {
         status.outcome = "interrupted";
         status.message = "rangescope was killed before it could finish the run; the capture is kept";
       }
       return status;
     }
-    status.state = State::kDone;
+    status.state = RunState::kDone;
     status.exit_code = json.value("exit_code", 0);
     status.outcome = json.value("outcome", "");
     status.message = json.value("message", "");

@@ -3,7 +3,7 @@
 //   { "schema": "rangescope.status/1", "state": "running" | "done", "pid": N, "boot": "...", "started": N,
 //     "exit_code": 0, "outcome": "ok", "message": "...", "program": "...", "losses": [...], "findings": [...] }
 //
-// "running" is written before the program starts and replaced at the end. A run that still says "running" while nobody
+// "running" is written before the program starts and replaced at the end. A run that is still "running" while nobody
 // holds its lock (runs/hold.hpp; without one: while no process of that pid, start time and boot is alive) was
 // interrupted: rangescope itself was killed.
 #pragma once
@@ -20,10 +20,10 @@
 
 namespace rangescope::runs {
 
-enum class State : std::uint8_t { kRunning, kDone, kInterrupted };
+enum class RunState : std::uint8_t { kRunning, kDone, kInterrupted };
 
 struct Status {
-  State state = State::kRunning;
+  RunState state = RunState::kRunning;
   int exit_code = 0;    ///< rangescope's own
   std::string outcome;  ///< "ok", "program_failed", "nothing_captured", "data_loss", "timed_out", "error"
   std::string message;  ///< one sentence
@@ -32,13 +32,13 @@ struct Status {
   std::vector<model::Finding> findings;  ///< why the capture is empty or partial, the decisive cause first
 };
 
-[[nodiscard]] std::string_view state_name(State state);
+[[nodiscard]] std::string_view state_name(RunState state);
 
 /// Says that this process works on the run now.
 [[nodiscard]] base::Result<void> write_running(const std::filesystem::path& run);
 /// Says how it ended.
 [[nodiscard]] base::Result<void> write_done(const std::filesystem::path& run, const Status& status);
-/// kInterrupted when it says running and nobody runs.
+/// kInterrupted when it is "running" and nobody runs.
 [[nodiscard]] base::Result<Status> read_status(const std::filesystem::path& run);
 
 }  // namespace rangescope::runs

@@ -82,7 +82,7 @@ std::string key_of(const std::vector<model::Digest>& runs) {
       dumped(Json::array({run.id, run.host, run.start_unix_ns, run.cwd, run.command, run.duration_ns, runs.size()})));
 }
 
-/// One query that stands in this text gives the run as a baseline has it (runs/baselines.hpp).
+/// One query, this text, gives the run as a baseline has it (runs/baselines.hpp).
 constexpr const char* kLoadPush = R"(
 select jsonb_build_object('run', r.run, 'devices', r.devices, 'partial_gpu', r.partial_gpu, 'losses', r.losses,
   'regions', coalesce((select jsonb_agg(g.rest || jsonb_build_object('path', to_jsonb(g.path), 'domain', g.domain,
@@ -99,7 +99,7 @@ from rangescope.runs r where r.push = $1 order by r.ordinal)";
 }  // namespace
 
 StoreAddress split_address(const std::string& written) {
-  // Behind an '@' that comes later the '#' is no separator but part of what should not stand there: it is refused
+  // Behind an '@' that comes later the '#' is no separator but part of a name that has none: it is refused
   // whole.
   const auto hash = written.find('@', written.find('#')) == std::string::npos ? written.find('#') : std::string::npos;
   return {written.substr(0, hash), hash == std::string::npos ? std::string() : written.substr(hash + 1)};

@@ -9,7 +9,7 @@
 //   rangescope.verdicts(run, ordinal, kind, severity, path, text, saves_ns, saves_share, next)
 //   rangescope.history                           a view for dashboards: a row for each region, value and run
 //
-// The objects stand in a schema of their own, of an owner whom the user trusts (its triggers run as the user). A push
+// The objects are in a schema of their own, of an owner whom the user trusts (its triggers run as the user). A push
 // is one transaction; many at once wait for each other only where they push the same run. The first push to a database
 // makes the schema, and a newer rangescope's brings it up to date.
 #pragma once
@@ -63,7 +63,7 @@ class Store {
   /// The newest push of that name or commit ("": of any) as a side; with `like`, of a machine like its, another push,
   /// and of a program that did not fail. kNoInput, kNotComparable.
   [[nodiscard]] base::Result<model::Side> load(const std::string& push, const std::vector<model::Digest>* like) const;
-  /// `region`: a path as reports write it, or the name of a range that stands at one place; `tag`: a measure, or
+  /// `region`: a path as reports write it, or the name of a range with one path; `tag`: a measure, or
   /// metrics.<name>. kNoInput with near names, kUsage where several are called so.
   [[nodiscard]] base::Result<History> history(const std::string& region, const std::string& tag) const;
   [[nodiscard]] const std::string& name() const { return database_.name(); }

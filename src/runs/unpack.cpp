@@ -36,7 +36,7 @@ struct FreeArchive {
   void operator()(archive* tar) const { ::archive_read_free(tar); }
 };
 
-/// The members of a tar in a zstd frame. libarchive reads the tar; the frame is ours, because its checksum stands
+/// The members of a tar in a zstd frame. libarchive reads the tar; the frame is ours, because its checksum comes
 /// behind the last member, and an archive that lacks it was cut.
 class ArchiveReader {
  public:

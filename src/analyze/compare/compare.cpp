@@ -54,7 +54,7 @@ Pair pair_of(const MatchedRegion& region, std::size_t side, const char* tag) {
   return {median_over_runs(region.of[0], tag), median_over_runs(region.of[side], tag)};
 }
 
-/// What stands out of a region's times, as a logarithm; 0: nothing.
+/// The significant change of a region's times, as a logarithm; 0: none.
 double changed(const model::ComparedRegion& region, std::size_t side) {
   for (const model::ComparedValue& value : region.values) {
     const model::Change& change = value.changes[side - 1];
@@ -200,7 +200,7 @@ class Comparer {
   }
 
  private:
-  /// Notes what most runs of one side are said to suffer from, and none of the other's.
+  /// Notes the losses that most runs of one side report, and none of the other's.
   void compare_verdicts(std::size_t side) {
     constexpr std::size_t kMostNamed = 3;
     const auto judged = [](const Side& one) {
@@ -451,7 +451,7 @@ class Comparer {
   }
 
   void add_kernels() {
-    // Names that every side has stand for themselves; the others are put together by their folded name.
+    // Names that every side has stay as they are; the others are merged by their folded name.
     std::map<std::string, std::size_t> sides_with;
     for (const Side& side : sides_) {
       std::set<std::string> here;
@@ -553,7 +553,8 @@ class Comparer {
     out_.tests = tests;
   }
 
-  /// What stands out first, then by the time that changed in all (the largest change of a count or share otherwise).
+  /// Significant changes first, then by the time that changed in all (the largest change of a count or share
+  /// otherwise).
   void sort() {
     const auto weight = [](const ComparedValue& value, double times) {
       std::pair<bool, double> most{false, 0};

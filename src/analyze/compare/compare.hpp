@@ -1,4 +1,4 @@
-// Two or more sides, region by region: what changed, and does it stand out of the noise?
+// Two or more sides, region by region: what changed, and is it statistically significant?
 //
 // Regions are matched by domain, kind and path; a region that only one side has is listed, and where it looks like
 // another one under a new name the rename is offered. Noise is taken from repeated runs where each side has enough of

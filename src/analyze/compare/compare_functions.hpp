@@ -18,7 +18,7 @@ namespace rangescope::analyze {
 /// builds may have two names. Hashes of a build are cut.
 [[nodiscard]] std::string function_label(const std::string& name, const std::string& path, bool python);
 
-/// Does a tested change stand out at `alpha`? Not where its interval holds "no change".
+/// Is a tested change significant at `alpha`? Not where its interval holds "no change".
 [[nodiscard]] model::Standing standing_of(const model::Change& change, double alpha);
 
 /// At most model::kMostFunctions, what changed most first. Empty where a side did not sample the CPU. A function that

@@ -1,9 +1,9 @@
-// Judges a comparison: a regression is what stands out of the noise and may be as large as the limit.
+// Judges a comparison: a regression is significant and may be as large as the limit.
 //
-// With repeated runs a value has regressed when its increase stands out (analyze/statistics/permutation.hpp, one-sided)
-// and the upper end of its interval reaches the limit. So a slowdown of exactly the limit is found, not found half the
-// time; the price is that one somewhat below the limit may be refused too where the noise is wide. With single runs,
-// whose noise from run to run is unknown, the measured ratio itself must be above the limit.
+// With repeated runs a value has regressed when its increase is significant (analyze/statistics/permutation.hpp,
+// one-sided) and the upper end of its interval reaches the limit. So a slowdown of exactly the limit is found, not
+// found half the time; the price is that one somewhat below the limit may be refused too where the noise is wide. With
+// single runs, whose noise from run to run is unknown, the measured ratio itself must be above the limit.
 #pragma once
 
 #include "analyze/compare/compare.hpp"

@@ -10,7 +10,7 @@ namespace {
 
 using model::kNone;
 
-// What an alias of a formula stands for in this session.
+// The metric behind an alias of a formula, in this session.
 struct Operand {
   std::vector<std::uint32_t> metrics;  // indexes into Session::metrics, the first present one counts
   std::optional<double> constant;

@@ -461,7 +461,7 @@ class Joiner {
 
 void add_measured_cells(const Session& session, Domains domains, Tree& tree) {
   std::map<std::tuple<std::uint32_t, std::uint32_t, PathKey>, std::uint32_t> cells;  // process, thread, path
-  std::int64_t order = 0;                                                            // results stand in for time
+  std::int64_t order = 0;  // the order of results replaces time
   for (const Measurement& result : session.measurements) {
     const std::uint32_t thread = result.thread < session.threads.size() ? result.thread : kNone;
     ++order;

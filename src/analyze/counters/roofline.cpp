@@ -12,7 +12,7 @@
 namespace rangescope::analyze {
 namespace {
 
-// Thresholds of classify(), 0..1. They stand in every reason that it gives.
+// Thresholds of classify(), 0..1. Every reason that it gives contains them.
 constexpr double kIdleShare = 0.5;      // GPU busy for less of the region's wall time: the GPU waits for work
 constexpr double kBoundShare = 0.5;     // a resource used at least this much of its peak bounds the region
 constexpr double kBalancedShare = 0.1;  // two resources nearer to each other than this bound it together

@@ -39,7 +39,7 @@ namespace rangescope::analyze {
 void add_bounds(model::Report& report, const model::Peaks* peaks);
 
 /// Peaks of a GPU that no file describes, from a report of ncu that holds its roofline: what the hardware does in a
-/// cycle (peak_sustained) times the clock that was measured, the highest that any result says. Nothing where none names
+/// cycle (peak_sustained) times the clock that was measured, the highest of all results. Nothing where none names
 /// memory and some FLOPs. O(values).
 [[nodiscard]] std::optional<model::Peaks> counted_peaks(const model::Session& session);
 

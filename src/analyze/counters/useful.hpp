@@ -1,4 +1,4 @@
-// Useful FLOPs: what the work of an occurrence needs, as the user says it. With the peaks of the device that gives the
+// Useful FLOPs: what the work of an occurrence needs, as given by the user. With the peaks of the device that gives the
 // model FLOPs utilization (MFU), beside what the counters say was executed.
 //
 //   decode=2.1e9                                         FLOP of each occurrence
@@ -34,7 +34,7 @@ struct UsefulFlop {
   std::string unit;                     ///< of work, singular: "token"; "" of FLOPs and bytes
 };
 
-/// How the source of a rate begins: it says what was given, not what a counter measured.
+/// How the source of a rate begins: it names what the user gave, not what a counter measured.
 inline constexpr std::string_view kWorkSource = "--work ";
 /// True where a metric of the region was measured or sampled.
 [[nodiscard]] bool has_counters(const model::Region& region);

@@ -525,7 +525,7 @@ class CpuSums {
   }
 
   /// What was sampled and never recorded is absent; what is recorded each time, or nearly, is 0. Of n records that
-  /// stand for w events each the number of events varies by n w (w - 1): by nothing where each was recorded.
+  /// represent w events each the number of events varies by n w (w - 1): by nothing where each was recorded.
   void counters(const std::vector<std::int64_t>& records, CpuWork& work) const {
     for (std::size_t c = 0; c < records.size(); ++c) {
       const model::CpuCounter& counter = cpu_.counters[c];
@@ -546,7 +546,7 @@ class CpuSums {
       if ((name & 3) == kWaiting && all > 0) time = {time.ns * (1 + more / all), time.idle_ns * (1 + more / all)};
   }
 
-  /// Of samples of Python code some lack its functions: those of the others stand for them, in sum and by themselves.
+  /// Of samples of Python code some lack its functions: those of the others represent them, in sum and by themselves.
   struct PythonScale {
     double own = 1, total = 1;
   };
@@ -635,7 +635,7 @@ class CpuSums {
   model::Strings names_;
   std::vector<std::uint32_t> meaning_;
   std::vector<model::CpuLine> hot_line_;  ///< of each frame; line 0: unknown
-  std::vector<bool> not_read_;            ///< frames that stand for Python functions that were not read
+  std::vector<bool> not_read_;            ///< frames in place of Python functions that were not read
   std::uint32_t unknown_ = 0, kernel_ = 0, unrecorded_wait_ = 0;
   std::uint32_t wait_parts_[std::size(model::kWaitNames)] = {};
   std::vector<bool> in_range_;  ///< samples of a pool that count in a range

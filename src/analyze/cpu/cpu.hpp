@@ -31,7 +31,7 @@ void add_cpu(const model::Session& session, const Options& options, const Tree& 
 /// Name, file and module of a frame; times are 0.
 [[nodiscard]] model::CpuFunction function_of(const model::Session& session, std::uint32_t frame);
 
-/// Adds another region's work, for rows that stand for several.
+/// Adds another region's work, for rows of several regions.
 void add_cpu_work(model::CpuWork& into, const model::CpuWork& other);
 
 /// Parts and functions of a region whose CPU was sampled, without those of the regions inside it.
@@ -41,7 +41,7 @@ void add_cpu_work(model::CpuWork& into, const model::CpuWork& other);
 
 /// Adds the metrics of the groups whose counters were recorded, and one of each other counter ("cpu_page_faults"), to
 /// the regions and rows that have them; per occurrence. Source "CPU events", or "CPU events, sampled" where a record
-/// stands for many: then `min` and `max` hold the value (95 %), and `rounds` are the records. Their `column` metrics
+/// represents many: then `min` and `max` hold the value (95 %), and `rounds` are the records. Their `column` metrics
 /// become the report's. O(regions * metrics).
 void add_cpu_metrics(std::span<const model::MetricGroup> groups, model::Report& report);
 
@@ -51,7 +51,7 @@ void add_cpu_metrics(std::span<const model::MetricGroup> groups, model::Report& 
 [[nodiscard]] std::uint32_t first_process(const model::Session& session);
 
 /// Where the session has no range: makes the program the report's one region, with all GPU work of the run and `cpu` in
-/// it, and says how to name its parts. Before the rows are made.
+/// it, and notes how to name its parts. Before the rows are made.
 void make_program_region(const model::Session& session, base::Held<model::CpuWork> cpu, model::Report& report);
 
 }  // namespace rangescope::analyze

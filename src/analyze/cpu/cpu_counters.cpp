@@ -14,7 +14,7 @@ namespace {
 using model::CpuCounterSum;
 
 constexpr double kSigmas = 1.96;     // of 95 %
-constexpr double kMostUnsure = 0.5;  // of a value: an interval that is wider says nothing
+constexpr double kMostUnsure = 0.5;  // of a value: a wider interval is useless
 
 using CounterSums = std::map<std::string, CpuCounterSum, std::less<>>;
 

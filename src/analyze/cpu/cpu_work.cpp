@@ -16,12 +16,13 @@ using model::kMostFunctions;
 
 namespace {
 
-void add_counter(std::vector<model::CpuCounterSum>& into, model::CpuCounterSum sum) {
-  const auto same = std::find_if(into.begin(), into.end(), [&](const auto& each) { return each.name == sum.name; });
-  if (same == into.end()) return into.push_back(std::move(sum));
-  same->records += sum.records;
-  same->count += sum.count;
-  same->deviation = std::hypot(same->deviation, sum.deviation);
+/// Adds each of `from` to the one of `to` that is `same`, by `sum`; new ones go behind the others.
+template <class T>
+void add_all(std::vector<T>& to, const std::vector<T>& from, auto same, auto sum) {
+  for (const T& one : from) {
+    const auto known = std::ranges::find_if(to, [&](const T& each) { return same(each, one); });
+    known == to.end() ? to.push_back(one) : sum(*known, one);
+  }
 }
 
 }  // namespace
@@ -66,40 +67,35 @@ void add_cpu_work(CpuWork& into, const CpuWork& other) {
   sum(into.native, other.native);
   sum(into.cuda, other.cuda);
   sum(into.waiting, other.waiting);
-  for (const model::CpuPart& part : other.parts) {
-    const auto same = std::find_if(into.parts.begin(), into.parts.end(),
-                                   [&](const model::CpuPart& p) { return p.kind == part.kind && p.name == part.name; });
-    same == into.parts.end() ? into.parts.push_back(part) : sum(*same, part);
-  }
+  const auto same_part = [](const auto& a, const auto& b) { return a.kind == b.kind && a.name == b.name; };
+  add_all(into.parts, other.parts, same_part, sum);
   std::ranges::stable_sort(into.parts, std::greater<>(), &model::CpuPart::ns);
   const auto functions = [](std::vector<model::CpuFunction>& to, const std::vector<model::CpuFunction>& from,
                             double model::CpuFunction::*by) {
-    for (const model::CpuFunction& function : from) {
-      const auto same =
-          std::find_if(to.begin(), to.end(), [&](const model::CpuFunction& f) { return f.frame == function.frame; });
-      if (same == to.end()) {
-        to.push_back(function);
-      } else {
-        same->self_ns += function.self_ns;
-        same->total_ns += function.total_ns;
-      }
-    }
+    const auto same = [](const auto& a, const auto& b) { return a.frame == b.frame; };
+    add_all(to, from, same, [](model::CpuFunction& kept, const model::CpuFunction& more) {
+      kept.self_ns += more.self_ns;
+      kept.total_ns += more.total_ns;
+    });
     std::stable_sort(to.begin(), to.end(), [by](const auto& a, const auto& b) { return a.*by > b.*by; });
     if (to.size() > kMostFunctions) to.resize(kMostFunctions);
   };
   functions(into.functions, other.functions, &model::CpuFunction::self_ns);
   functions(into.callers, other.callers, &model::CpuFunction::total_ns);
-  for (const model::CpuHolder& holder : other.holders) {
-    const auto same = std::find_if(into.holders.begin(), into.holders.end(), [&](const model::CpuHolder& each) {
-      return each.kind == holder.kind && each.thread == holder.thread && each.range == holder.range;
-    });
-    same == into.holders.end() ? into.holders.push_back(holder) : void(same->ns += holder.ns);
-  }
+  const auto same_holder = [](const auto& a, const auto& b) {
+    return a.kind == b.kind && a.thread == b.thread && a.range == b.range;
+  };
+  add_all(into.holders, other.holders, same_holder, [](auto& to, const auto& from) { to.ns += from.ns; });
   longest_holders(into.holders);
   into.pool_samples += other.pool_samples;
   into.pool_ns += other.pool_ns;
   into.stacks.insert(into.stacks.end(), other.stacks.begin(), other.stacks.end());
-  for (const model::CpuCounterSum& counter : other.counters) add_counter(into.counters, counter);
+  const auto same_event = [](const auto& a, const auto& b) { return a.name == b.name; };
+  add_all(into.counters, other.counters, same_event, [](model::CpuCounterSum& to, const model::CpuCounterSum& from) {
+    to.records += from.records;
+    to.count += from.count;
+    to.deviation = std::hypot(to.deviation, from.deviation);
+  });
 }
 
 CpuWork own_cpu_work(const model::Report& report, const model::Region& region) {

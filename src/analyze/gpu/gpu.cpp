@@ -165,7 +165,7 @@ class Tables {
 
   KernelRow row(const NameRun& run, std::uint64_t region_total) {
     KernelRow row;
-    const KernelGroups::Name& name = groups_.names[run.name];
+    const KernelGroups::ShownKernel& name = groups_.names[run.name];
     row.name = std::string(text_of(run.name));
     row.short_name = std::string(session_.strings.view(session_.kernel_names[name.kernel_name].short_name));
     row.nccl = name.nccl;
@@ -176,7 +176,7 @@ class Tables {
     std::uint64_t most = 0, calls = 0;
     std::uint32_t best = kNone, current = kNone;
     row.shapes = 0;
-    for (std::size_t i = run.first; i < run.last; ++i) {  // groups of a shape stand together
+    for (std::size_t i = run.first; i < run.last; ++i) {  // groups of a shape are adjacent
       const Group& group = groups_.groups[by_name_[i]];
       pieces_.push_back(times_of(times_.duration, group));
       if (i == run.first || group.shape != current) {

@@ -57,7 +57,7 @@ void add_projections(const Regions& regions, model::Report& report);
 
 /// Fills report.operators and report.operators_by_shape; nothing where no process of the session has operators, but the
 /// functions of a recording of CUDA calls alone.
-/// "ProfilerStep#12" stands as "ProfilerStep*".
+/// "ProfilerStep#12" is listed as "ProfilerStep*".
 void add_operators(const model::Session& session, model::Report& report);
 
 }  // namespace rangescope::analyze

@@ -58,7 +58,7 @@ class Summer {
       return counts && of_framework(thread) ? thread : threads;
     });
     for (std::size_t thread = 0; thread < threads; ++thread) {
-      // Ranges of a thread stand in the order of their pushes; a function that begins with a range lies inside it.
+      // Ranges of a thread are in the order of their pushes; a function that begins with a range lies inside it.
       sort_nearly(all.of(thread), [&](std::uint32_t a, std::uint32_t b) {
         const std::int64_t x = start_of(a), y = start_of(b);
         return x != y ? x < y : a < b;
@@ -213,7 +213,7 @@ class Summer {
 
 namespace {
 
-/// A recording of CUDA calls alone: each function with its calls, the only thing that can be said.
+/// A recording of CUDA calls alone: each function with its calls, all that is known.
 void add_calls(const Session& session, model::Report& report) {
   if (!session.ranges.empty() || !session.kernels.empty() || session.launches.empty()) return;
   std::map<model::StringId, model::OperatorRow> by_name;

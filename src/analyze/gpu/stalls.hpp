@@ -1,7 +1,7 @@
 // Why warps of each kernel waited, in each region and in the whole run: Stalls of KernelRows, from Session::pc.
 //
-// A sample is of the kernel that its launch put on the GPU, wherever in its code it stands, and of the regions around
-// that launch.
+// A sample is of the kernel that its launch put on the GPU, wherever in its code it was taken, and of the regions
+// around that launch.
 #pragma once
 
 #include "analyze/tree/sets.hpp"

@@ -159,7 +159,7 @@ base::Result<void> add_summaries(const model::Session& session, const Options& o
     if (const auto found = kernels.find(key); found != kernels.end()) {
       if (!region.gpu) region.gpu = unknown_work();
       add_kernels(session, found->second, options.top_kernels, *region.gpu, region.gpu->top_kernels);
-      if (ranges[key] == nullptr) {  // the table says it anew for every kernel of a thread
+      if (ranges[key] == nullptr) {  // the table repeats it for every kernel of a thread
         std::map<std::uint64_t, std::int64_t> by_thread;
         for (const model::KernelSummary* row : found->second) {
           std::int64_t& most = by_thread[std::uint64_t{row->pid} << 32 | row->tid];

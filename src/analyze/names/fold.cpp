@@ -88,7 +88,7 @@ bool is_format(std::string_view word) {
   return false;
 }
 
-/// Is the number that begins at `at` one of its own, as far as what stands before it says?
+/// Is the number that begins at `at` one of its own, judged by the text before it?
 bool begins_number(std::string_view name, std::size_t at) {
   std::size_t word = at;
   while (word > 0 && is_letter(name[word - 1])) --word;
@@ -157,7 +157,7 @@ void fold_summary(model::Summary& summary, Fold fold) {
       add(ranges[found->second], row);
   }
   summary.ranges = std::move(ranges);
-  // A row says of its thread how often the range came; every kernel of it says so again.
+  // A row counts the range in its thread; every kernel of that thread repeats the count.
   using Thread = std::pair<std::uint32_t, std::uint32_t>;
   std::map<std::tuple<Name, Thread>, std::int64_t> recorded, folded;
   for (const model::KernelSummary& row : summary.kernels) {

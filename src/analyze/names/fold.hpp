@@ -33,12 +33,12 @@ class NameFolder {
   /// A name stays as it was recorded where `ranges` has it so and not folded: `iter 0` can be left out of `iter #`.
   NameFolder(FoldNames how, const model::RangeSelection& ranges) : how_(how), ranges_(ranges) {}
 
-  /// Ranges, paths of results and of graph nodes, and totals by name. A sentence that says how many names became how
+  /// Ranges, paths of results and of graph nodes, and totals by name. A sentence on how many names became how
   /// many; "" where none did. O(ranges), plus the text of each distinct name once.
   [[nodiscard]] std::string fold(model::Session& session) const;
 
   /// Leaves a session kMostNames names of ranges, unless names are to stay as recorded: numbers are folded first; of
-  /// what is left those with the least time become one. A loss says how many. O(ranges).
+  /// what is left those with the least time become one. A loss counts them. O(ranges).
   void bound(model::Session& session) const;
 
  private:

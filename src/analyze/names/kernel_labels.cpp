@@ -29,7 +29,7 @@ std::vector<std::string> words_of(const model::KernelRow& row) {
     std::size_t end = 0;
     while (end < rest.size() && of_word(rest[end])) ++end;
     const std::string_view word = rest.substr(0, end);
-    const bool space = rest.substr(end).starts_with("::");  // a namespace says where it stands, not what it is
+    const bool space = rest.substr(end).starts_with("::");  // a namespace tells where a name is declared
     if (end > 0 && !space && seen.insert(word).second) words.emplace_back(word);
     rest.remove_prefix(std::max<std::size_t>(end, 1));
   }
@@ -114,7 +114,7 @@ void tell_kernels_apart(model::Report& report) {
 std::string folded_kernel(std::string_view name) {
   std::string text = base::replace_all(base::replace_all(name, "(anonymous namespace)::", ""), "<unnamed>::", "");
   text = base::replace_all(text, "::operator()", "");
-  // Everything in <> and () goes, with the numbers of lambdas that stand in braces.
+  // Everything in <> and () goes, with the numbers of lambdas in braces.
   std::string out;
   int depth = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -128,7 +128,7 @@ std::string folded_kernel(std::string_view name) {
   for (const std::string_view end : {" const", " [clone]"}) {
     if (folded.ends_with(end)) folded = base::trim(folded.substr(0, folded.size() - end.size()));
   }
-  // The return type is what stands before the last space.
+  // The return type is the text before the last space.
   if (const auto space = folded.rfind(' '); space != std::string_view::npos) folded = folded.substr(space + 1);
   if (folded.empty()) return std::string(name);
   return std::string(folded) + (folded.ends_with("::") ? "{lambda}" : "");

@@ -33,7 +33,7 @@ Path parts_of(std::string_view text) {
   }
 }
 
-/// A name is exchanged wherever it stands; a path with what is below it.
+/// A name is replaced wherever it occurs; a path with everything below it.
 Path renamed(const Path& path, const std::map<std::string, std::string>& renames, std::set<std::string>& used) {
   Path out = path;
   for (const auto& [from, to] : renames) {

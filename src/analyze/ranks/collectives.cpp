@@ -109,7 +109,7 @@ Fields fields_of(const Session& session, std::span<const model::PayloadField> fi
   return out;
 }
 
-/// What calls that wait said of the requests that they completed.
+/// What waiting calls report of the requests that they completed.
 class Requests {
  public:
   void begun(const CollectiveCall& call, std::uint64_t request) {
@@ -127,7 +127,7 @@ class Requests {
     }
     return completed_.size() > before;
   }
-  /// Sorts the messages by their begin, and says in each what became of it; then of collectives that were begun.
+  /// Sorts the messages by their start, and notes in each what became of it; then of collectives that were begun.
   void settle(const Session& session, std::vector<CollectiveCall>& calls,
               std::vector<CollectiveCall>& collectives) const {
     std::sort(calls.begin(), calls.end(), [&](const CollectiveCall& a, const CollectiveCall& b) {
@@ -240,7 +240,7 @@ class CallKernels {
       };
       const bool message = std::any_of(waiting.begin(), waiting.end(),
                                        [&](std::uint32_t call) { return is_message(calls_[call].operation); });
-      if (message) {  // of a group: which kernel moved which nobody says
+      if (message) {  // of a group: which kernel moved which is unknown
         for (const std::uint32_t call : waiting) take(calls_[call], 0, kernels.size());
       } else if (kernels.size() == waiting.size()) {
         for (std::size_t i = 0; i < waiting.size(); ++i) take(calls_[waiting[i]], i, i + 1);
@@ -312,7 +312,7 @@ void classify(std::string_view name, CollectiveCall& call) {
 }
 
 void match_messages(const Session& session, const Members& members, CollectiveCalls& out) {
-  // Where nobody says, the ranks of a communicator are numbered as those of the job that it joins.
+  // Where it is unknown, the ranks of a communicator are numbered as those of the job that it joins.
   const auto self_of = [&](const CollectiveCall& call) -> std::int32_t {
     if (call.self >= 0) return call.self;
     const auto known = members.find(call.communicator);

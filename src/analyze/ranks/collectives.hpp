@@ -1,6 +1,6 @@
 // Collective calls of a parallel job, joined over its ranks.
 //
-// A call is a range of NCCL (domain `NCCL`) or MPI (domain `MPI`) whose payload says communicator and bytes. The n-th
+// A call is a range of NCCL (domain `NCCL`) or MPI (domain `MPI`) whose payload has communicator and bytes. The n-th
 // call of a communicator on one rank is the n-th on every other: all must make them in one order. A call of NCCL takes
 // as long as its kernels, which the same thread launched next; else as long as its range.
 //
@@ -9,7 +9,7 @@
 //
 // Messages are matched likewise: on a communicator the n-th send of a tag from one rank to another is the n-th receive
 // there. Calls of a group (ncclGroupStart ... End) share the kernel that does all of them. What began with a request
-// (MPI_Irecv) ends in the call that completed it, which says its number. A collective that is only begun
+// (MPI_Irecv) ends in the call that completed it, which has its number. A collective that is only begun
 // (MPI_Iallreduce) takes as long as the call that completes it and no message; of several that one call completes, the
 // last has its time, and the others take none.
 #pragma once
@@ -60,7 +60,7 @@ struct CollectiveCall {
     std::int32_t rank = kNobody, tag = 0;
   };
   End to, from;                 ///< of messages, ranks of the communicator
-  std::int32_t self = kNobody;  ///< own rank in the communicator, where it or another call says it
+  std::int32_t self = kNobody;  ///< own rank in the communicator, where it or another call tells
   std::uint32_t done = kNone;   ///< index into `messaging` of the call that completed it
   std::uint32_t received = 0;   ///< kWait: receives that it completed
   bool later = false;           ///< a collective that is only begun: MPI_Iallreduce
@@ -121,7 +121,7 @@ std::size_t join_calls(const model::Session& session, const std::vector<RankCall
 
 /// Ranks of the job that made calls of each communicator.
 using Members = std::map<std::uint32_t, std::set<std::uint32_t>>;
-/// Puts sends beside receives of `found.messaging`, in which those of a rank stand in the order of their begins.
+/// Matches sends with receives of `found.messaging`, where those of a rank are in the order of their starts.
 void match_messages(const model::Session& session, const Members& members, CollectiveCalls& found);
 
 /// Of each kernel name, whether it is NCCL's.

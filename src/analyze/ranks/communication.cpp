@@ -303,7 +303,7 @@ class Adding {
     }
   }
 
-  /// Calls of a group share their kernel: one of them stands for all.
+  /// Calls of a group share their kernel: one of them represents all.
   void add_waits(const std::vector<Timed>& of_call, const std::vector<char>& joined) {
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t>, std::size_t> groups;
     for (std::size_t c = 0; c < of_call.size(); ++c) {

@@ -47,7 +47,7 @@ class CommunicationSum {
   std::map<std::uint32_t, HeldUp> causes_;
 };
 
-/// Where a call stands. A place is a cell of a tree or a region of a digest.
+/// Where a call was made. A place is a cell of a tree or a region of a digest.
 struct Around {
   std::uint32_t path = kNone;     ///< node or region of the innermost range of the program, kNone for none
   std::uint32_t context = kNone;  ///< innermost places in which it counts, with all above them; kNone: nobody knows
@@ -55,7 +55,7 @@ struct Around {
   double stands_for = 1;          ///< calls
 };
 
-/// Where calls of a session stand, and the kernels beside them.
+/// Where calls of a session were made, and the kernels beside them.
 class Surroundings {
  public:
   Surroundings(const model::Session& session, const Options& options, const Tree& tree, const CollectiveCalls& found);

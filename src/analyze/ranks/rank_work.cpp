@@ -16,7 +16,7 @@ namespace {
 
 using model::Session;
 
-constexpr std::int64_t kFewestCalls = 3;  // of a kernel on a rank: one says nothing
+constexpr std::int64_t kFewestCalls = 3;  // of a kernel on a rank: one proves nothing
 constexpr double kCountsAsRange = 0.02;   // of the compared time: shorter ranges have no vote
 constexpr double kSlowerRange = 1.05;
 
@@ -195,7 +195,7 @@ void judge_works(const std::vector<WorkOfRank>& ranks, const std::vector<Sampled
         if (gpu.uuid != clock.uuid ||
             (text(gpu.uuid).empty() && clock.process != kNone && clock.process != gpu.process))
           continue;
-        for (const SampledClock::Sample& sample : clock.samples) {
+        for (const SampledClock::Reading& sample : clock.samples) {
           if (sample.end_ns <= gpu.first_ns || sample.start_ns >= gpu.last_ns || sample.covered_ns == kUnknown)
             continue;
           const auto covered = static_cast<double>(sample.covered_ns);

@@ -39,11 +39,11 @@ struct WorkOfRank {
 struct SampledClock {
   std::uint32_t process = kNone, uuid = 0;  ///< whose device it is, where that is known
   bool limited = false;                     ///< the share of time in which it was held down, instead of Hz
-  struct Sample {
+  struct Reading {
     std::int64_t start_ns = 0, end_ns = 0, covered_ns = 0;
     double value = 0;
   };
-  std::vector<Sample> samples;
+  std::vector<Reading> samples;
 };
 
 struct Works {

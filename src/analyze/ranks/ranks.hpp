@@ -24,7 +24,7 @@ struct OfRank {
   std::int64_t paced_ns = kUnknown;     ///< own_ns less waits for the GPU
 };
 
-/// Lengths of a region's occurrences, every 2^shift-th of a rank, in time order: the longest of those that stand beside
+/// Lengths of a region's occurrences, every 2^shift-th of a rank, in time order: the longest of those that are beside
 /// each other, and whose it is. Of a rank with unlisted occurrences those before the first of them.
 struct Ordinals {
   std::uint64_t compared = 0;  ///< occurrences that all ranks have

@@ -1,4 +1,4 @@
-// What the samples of each GPU said last: for somebody who watches.
+// The latest samples of each GPU, for `--watch`.
 #pragma once
 
 #include <cstdint>

@@ -39,10 +39,10 @@ struct SampledRow {
 /// time that shares are of, where work overlaps; `of`: what was sampled, "GPU work".
 [[nodiscard]] model::Metric sampled_metric(const SampledRow& row, double per, double busy_ns, std::string_view of);
 
-/// The column that says when the device was active; number of metrics where there is none.
+/// The column of the device's activity; number of metrics where there is none.
 [[nodiscard]] std::size_t activity_column(const model::SampleStream& stream);
 
-/// What a report says of a stream, its gaps as a loss. Sums, clock and what ran are the caller's.
+/// A report's row of a stream, its gaps as a loss. Sums, clock and what ran are the caller's.
 [[nodiscard]] model::SampledDevice describe_stream(const model::SampleStream& stream, model::Report& report);
 
 }  // namespace rangescope::analyze

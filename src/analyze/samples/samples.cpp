@@ -146,7 +146,7 @@ Alignment align_samples(std::span<const std::int64_t> start_ns, std::span<const 
     if (far.value > best.value + 0.1) best = far;
   }
   if (best.value < kGood) return out;
-  // Samples longer than what they show have a blunt peak: the machine's clocks are right unless activity says
+  // Samples longer than what they show have a blunt peak: the machine's clocks are right unless activity shows
   // otherwise.
   if (const double there = correlation(window, guess_ns);
       std::abs(best.offset - guess_ns) < length && there > best.value - kBlunt)
@@ -360,7 +360,7 @@ class Division {
         const std::vector<double>& rates = rates_[m];
         double expected = rates[idle_] * idle;
         for (const Overlap& o : overlaps) expected += rates[o.kind] * o.work;
-        const bool blind = expected <= 0;  // no rate says whose it is: by time, and never the idle device's
+        const bool blind = expected <= 0;  // no rate tells whose it is: by time, and never the idle device's
         double whole = expected;
         if (blind) {
           whole = 0;

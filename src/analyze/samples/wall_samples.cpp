@@ -35,7 +35,7 @@ class Summed {
     }
   }
 
-  /// Adds what metric `m` says of the time in `span`.
+  /// Adds the values of metric `m` in `span`.
   void add(std::size_t m, Span span, SampledRow& row) const {
     const std::int64_t from = span.first, to = span.second;
     row.total_ns += static_cast<double>(length_ns(from, to));
@@ -128,7 +128,7 @@ void add_wall_samples(const Regions& regions, model::Report& report) {
   std::vector<std::map<std::string, SampledRow>> rows(count);
   for (std::size_t i = 0; i < streams.size(); ++i) {
     const SampleStream& stream = session.samples[i];
-    // NVML says nothing of activity: its device is the one of the counters.
+    // NVML knows no activity: its device is the one of the counters.
     const bool ours = !any || used[i] != 0 || std::any_of(streams.begin(), streams.end(), [&](const Summed& other) {
       const auto at = static_cast<std::size_t>(&other - streams.data());
       return used[at] != 0 && !stream.uuid.empty() && session.samples[at].uuid == stream.uuid;

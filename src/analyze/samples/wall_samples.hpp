@@ -16,7 +16,7 @@ namespace rangescope::analyze {
 [[nodiscard]] bool is_light(const model::Session& session);
 
 /// Metrics of regions with source "sampled over wall time" and Report::sampled, of the devices that were active while
-/// ranges were open (of all where none was), and a note that says what is missing and why.
+/// ranges were open (of all where none was), and a note on what is missing and why.
 void add_wall_samples(const Regions& regions, model::Report& report);
 
 }  // namespace rangescope::analyze

@@ -34,7 +34,7 @@ template <class T>
 /// Sample standard deviation of n integers by their sum and sum of squares; 0 of fewer than two.
 [[nodiscard]] double deviation_of(std::size_t n, __int128 sum, __int128 squares);
 
-/// a quantile stands between two order statistics, at (n - 1) * numerator / denominator.
+/// a quantile lies between two order statistics, at (n - 1) * numerator / denominator.
 struct Position {
   std::size_t low, high;
   double part;

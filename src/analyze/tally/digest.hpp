@@ -4,8 +4,8 @@
 // does not (the ranks themselves, their processes, calls of collectives) is listed, so that merging in any order and
 // grouping, on one machine or as a tree over many, gives the same report to the digit.
 //
-// Regions stand parents first; all indexes point into the same digest. Times are UTC in nanoseconds since 1970 by the
-// rank's own clock. The file is described in docs/formats/digest.md.
+// Regions are in the order parents first; all indexes point into the same digest. Times are UTC in nanoseconds since
+// 1970 by the rank's own clock. The file is described in docs/formats/digest.md.
 #pragma once
 
 #include <algorithm>
@@ -80,7 +80,7 @@ struct GpuOf : GpuFacts {
 using KernelSum = KernelSumOf<Distribution>;
 using Gpu = GpuOf<Distribution>;
 
-/// What does not depend on where distributions stand.
+/// What does not depend on where distributions are kept.
 struct RegionFacts : ByRank {
   std::uint32_t parent = kNone, domain = 0, name = 0;  ///< a region before this one; names
   model::RangeKind kind = model::RangeKind::kPushPop;

@@ -305,7 +305,7 @@ void visit_kernel(Io& io, T& k, std::size_t names) {
   }
 }
 
-/// What stands before the regions.
+/// What comes before the regions.
 template <class Io, class D>
 void visit_head(Io& io, D& d) {
   io.list(d.names, kMostNames);
@@ -349,7 +349,7 @@ void visit_head(Io& io, D& d) {
   for (auto& kernel : d.kernels) visit_kernel(io, kernel, d.names.size());
 }
 
-/// Where a call stands, and when other kernels ran beside it.
+/// Where a call was made, and when other kernels ran beside it.
 template <class Io, class T, class L>
 void visit_beside(Io& io, T& call, L& beside, std::size_t contexts) {
   if constexpr (Io::kReads) {
@@ -486,7 +486,7 @@ void visit_works(Io& io, D& d) {
   }
 }
 
-/// What stands behind them.
+/// What follows them.
 template <class Io, class D>
 void visit_tail(Io& io, D& d, std::size_t regions) {
   visit_optional(io, d.total, d.kernels.size());

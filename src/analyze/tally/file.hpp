@@ -26,7 +26,7 @@ class Reading {
   Reading& operator=(Reading&&) noexcept;
   ~Reading();
 
-  /// Unpacks it and reads what stands before the regions. Errors as decode(). Memory of the last one is used again.
+  /// Unpacks it and reads what comes before the regions. Errors as decode(). Memory of the last one is used again.
   [[nodiscard]] base::Result<void> open(std::string_view bytes, const std::string& where);
   [[nodiscard]] std::size_t regions() const { return regions_; }
   [[nodiscard]] std::size_t bytes() const;  ///< unpacked

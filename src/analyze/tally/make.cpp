@@ -199,7 +199,7 @@ class Maker {
     if (report_.total) out_.total = gpu(*report_.total);
     if (report_.unattributed) out_.unattributed = gpu(*report_.unattributed);
     const analyze::KernelGroups& groups = details_.gpu.groups;
-    for (const analyze::KernelGroups::Name& from : groups.names) {
+    for (const analyze::KernelGroups::ShownKernel& from : groups.names) {
       const model::KernelName& known = session_.kernel_names[from.kernel_name];
       out_.kernels.push_back({name(analyze::shown_name(known)), name(known.short_name), from.nccl, {}, {}});
     }

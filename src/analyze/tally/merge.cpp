@@ -198,7 +198,7 @@ struct Merger::State {
     tally::add(*into, *from, of.kernels);
   }
 
-  /// What stands before the regions.
+  /// What comes before the regions.
   void begin(const Digest& from, Places& of) {
     if (!from.processes.empty()) {  // else a rank that left nothing, or a share without ranks
       all.begin_ns = empty ? from.begin_ns : std::min(all.begin_ns, from.begin_ns);
@@ -223,7 +223,7 @@ struct Merger::State {
     of.regions.clear();
   }
 
-  /// What stands behind them.
+  /// What follows them.
   void end(const Digest& from, Places& of) {
     merge(all.total, from.total, of);
     merge(all.unattributed, from.unattributed, of);

@@ -92,7 +92,7 @@ void order_regions(Digest& digest) {
 }
 
 void order_processes(Digest& digest) {
-  // Those of one rank come from one digest, and stay as they stood there.
+  // Those of one rank come from one digest, and keep its order.
   const auto order = sorted(digest.processes, [](const CountedProcess& a, const CountedProcess& b) {
     const auto unranked = [](const CountedProcess& p) {
       return p.rank == kNone ? std::tuple(p.run, p.start_ns, p.pid) : std::tuple(0u, std::int64_t{0}, 0u);

@@ -268,7 +268,7 @@ class Reporter {
   void list(const std::map<std::uint32_t, Distribution>& sums, model::GpuWork& work) const {
     std::uint64_t calls = 0;
     for (const auto& [name, sum] : sums) calls += sum.moments.n;
-    // A launch may stand in several ranges of one tree (scope `process`): then sums of those below say too much.
+    // A launch may be in several ranges of one tree (scope `process`): then sums of those below are too large.
     if (work.kernels < 0 || calls != static_cast<std::uint64_t>(work.kernels)) {
       work.distinct_kernels = work.kernels == 0 ? 0 : -1;
       return;

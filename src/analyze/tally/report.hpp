@@ -16,7 +16,7 @@ struct Reported {
   model::Report report;
 };
 
-/// What analyze() of all ranks' captures says, but for what digests lack: the report's notes say what that is. Counts,
+/// The report that analyze() makes of all ranks' captures, less what digests lack: its notes list that. Counts,
 /// sums, means, extremes, deviations, statistics over ranks and collectives are the same; medians and percentiles
 /// within kRelativeError. O(regions * ranks + calls log calls). `options`: only top_kernels and device are looked at.
 [[nodiscard]] Reported report_of(Digest digest, const analyze::Options& options, const analyze::Reference& reference,

@@ -22,7 +22,7 @@ struct PackedBins {
   std::uint32_t used = 0, first = 0, end = 0;
 };
 
-/// A distribution as it stands in a file.
+/// A distribution as a file has it.
 struct Packed {
   Moments moments;
   PackedBins bins;

@@ -36,7 +36,7 @@ struct Roots {
   std::vector<std::uint32_t> open;
 };
 
-/// What a trace of PyTorch says of an occurrence: whether it lies in a function of the backward pass, and the operator
+/// What a trace of PyTorch knows of an occurrence: whether it lies in a function of the backward pass, and the operator
 /// of the forward pass that made the function. Both empty where no process has operators.
 struct Backward {
   std::vector<char> inside;

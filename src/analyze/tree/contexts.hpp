@@ -6,7 +6,7 @@
 // the functions that it evaluates there belong to the range in which backward() was called.
 //
 // Algorithm: one sweep a process over its launches in time order; each thread keeps a cursor into its occurrences
-// (which stand in sweep order, tree.hpp). The innermost range that contains a call is the last one begun, or the
+// (which are in sweep order, tree.hpp). The innermost range that contains a call is the last one begun, or the
 // nearest of its parents that has not ended: O(launches + occurrences + sum of open start/end ranges over launches),
 // after sorting what is out of order. Processes in parallel. Memory: 4 bytes a launch and about 12 a context.
 #pragma once

@@ -29,11 +29,11 @@ struct KernelTimes {
 };
 
 struct KernelGroups {
-  struct Name {
+  struct ShownKernel {
     std::uint32_t kernel_name;  ///< first of Session::kernel_names with this text
     bool nccl;
   };
-  std::vector<Name> names;               ///< distinct by what is shown
+  std::vector<ShownKernel> names;        ///< distinct by what is shown
   std::vector<std::uint32_t> of_kernel;  ///< group; kNone where the kernel was not chosen
   std::vector<Group> groups;
   bool wide = false;  ///< which of the two is filled

@@ -1,4 +1,4 @@
-// What a recorded session says of the ranges and kernels that are meant, before or beside a report: which kind the
+// What a recorded session knows of the ranges and kernels that are meant, before or beside a report: which kind the
 // ranges are, whether nsys could gate on them, what was measured, and which kernels take most of their time.
 #pragma once
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kWorthTaking = 0.05;  // of a region's wall time: below it the estimate's own error is as large
 
-/// Of each occurrence what recording added. From the innermost outwards: an occurrence stands behind the one around it.
+/// Of each occurrence what recording added. From the innermost outwards: an occurrence comes after the one around it.
 std::vector<std::uint32_t> recorded_in(const model::Session& session, const Tree& tree,
                                        const std::vector<model::RecordingCost>& costs,
                                        const std::vector<std::uint32_t>& inside) {

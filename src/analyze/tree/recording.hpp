@@ -3,7 +3,7 @@
 // Each process image measures, as it begins, the least that a push and pop of an empty range take on it (native
 // captures, model::Process): a part of that is inside the range, all of it inside the range around. Where this is more
 // than 5 % of the wall time of a region, it is taken out of that one and of all others of its tree, so that times still
-// add up; elsewhere times stand as they were recorded. Children of the same domain count; calls through CUPTI, whose
+// add up; elsewhere times are as recorded. Children of the same domain count; calls through CUPTI, whose
 // cost nobody knows, do not. Start/end ranges were not measured and stay as they are. O(occurrences).
 #pragma once
 

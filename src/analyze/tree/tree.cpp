@@ -309,7 +309,7 @@ Tree build_tree(const Session& session, Domains domains, int threads) {
 }
 
 void link_nodes(Tree& tree, const Session& session) {
-  // Cells of a thread stand parents first, so a node's parent always exists already.
+  // Cells of a thread are in the order parents first, so a node's parent always exists already.
   base::Numbering<CellKey> numbers;
   tree.nodes.clear();
   for (Cell& cell : tree.cells) {

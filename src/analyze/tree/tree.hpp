@@ -11,7 +11,7 @@
 //
 // Nesting is bounded, so that paths never take quadratic memory. Where a thread leaves kRunaway push/pop ranges or more
 // of one name open (numbers in it aside), a pop is missing: all of them are occurrences of the first one's region. What
-// lies deeper than kDeepest ranges stands below the range at that depth.
+// lies deeper than kDeepest ranges is below the range at that depth.
 #pragma once
 
 #include <cstdint>
@@ -75,7 +75,7 @@ struct UnlistedOfCell {
 };
 
 struct Tree {
-  // Occurrences: those of a thread stand together, in sweep order. Replays of captured paths come after all of them.
+  // Occurrences: those of a thread are adjacent, in sweep order. Replays of captured paths come after all of them.
   std::vector<std::uint32_t> range_of;  ///< index into Session::ranges; kNone for a replay
   std::vector<std::uint32_t> parent;    ///< occurrence, kNone at the top and for start/end ranges
   std::vector<std::uint32_t> cell;

@@ -56,7 +56,7 @@ double above_roof(const Case& known, std::size_t row) {
 /// Counters of a range as a whole that was measured without a timeline: its time holds the gaps between kernels.
 bool hardly_used(const model::Region& region) {
   const bool timeline = region.gpu && region.gpu->busy_ns_per_occurrence.median > 0;
-  return !timeline && std::max(*region.bound->memory, *region.bound->compute) < kHardlyUsed.value;
+  return !timeline && std::max(*region.bound->memory, *region.bound->compute) < kHardlyUsed;
 }
 
 void add_counters(const model::Region& region, model::Verdict& verdict) {
@@ -66,7 +66,7 @@ void add_counters(const model::Region& region, model::Verdict& verdict) {
   }
 }
 
-/// What warps wait for, by the counter that says so; else which counters would.
+/// What warps wait for, by the counter that shows it; else which counters would.
 std::string waits_text(const model::Region& region) {
   constexpr std::string_view kStall = "stall_";
   const std::pair<const std::string, model::Metric>* most = nullptr;
@@ -80,7 +80,7 @@ std::string waits_text(const model::Region& region) {
     return fmt::format("warps wait mostly for {} ({:.1f} per issue)", name, most->second.value);
   }
   const auto* occupancy = model::known_metric(region.metrics, "occupancy");
-  if (occupancy != nullptr && occupancy->value < kOccupied.value) return "occupancy " + share_text(occupancy->value);
+  if (occupancy != nullptr && occupancy->value < kOccupied) return "occupancy " + share_text(occupancy->value);
   return {};
 }
 
@@ -132,7 +132,7 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
     // Kernels of NCCL that wait for another rank keep the GPU, but not at work: that is the straggler's.
     const double waits = region.communication ? std::min(region.communication->wait_ns, busy) : 0;
     const double share = region.steady && busy > 0 ? region.steady->busy_share.value_or(0) * (1 - waits / busy) : 0;
-    return share >= kGpuFull.value ? (busy - waits) / known.side_by_side(row) : 0.0;
+    return share >= kGpuFull ? (busy - waits) / known.side_by_side(row) : 0.0;
   };
   for (const std::size_t row : known.worst(full, 1)) {
     if (!known.matters(full(row))) continue;
@@ -157,7 +157,7 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
   const auto& kernels = known.report().kernel_counters;
   if (std::any_of(kernels.begin(), kernels.end(),
                   [](const auto& kernel) { return kernel.bound && kernel.bound->kind != "unknown"; }))
-    return;  // the line of the kernel says more
+    return;  // the line of the kernel tells more
   const auto measured = [&](std::size_t row) {
     const model::Region& region = known.region(row);
     const bool unknown = has_counters(region) && region.bound && region.bound->kind == "unknown";
@@ -184,7 +184,7 @@ void find_padding(const Case& known, std::vector<model::Verdict>& out) {
     const model::Region& region = known.region(row);
     if (!region.utilization || region.utilization->useful_flop.value_or(0) <= 0) return 0.0;
     const double done = executed(region), useful = *region.utilization->useful_flop;
-    if (done < kPadded.value * useful) return 0.0;
+    if (done < kPadded * useful) return 0.0;
     return busy_total(known, row) / known.side_by_side(row) * (1 - useful / done);
   };
   for (const std::size_t row : known.worst(saves, 1)) {

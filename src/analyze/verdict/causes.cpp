@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kPart = 0.1, kHottest = 0.05;
 constexpr std::int64_t kEnough = 20;   // samples: fewer name nothing
-constexpr std::size_t kLongName = 80;  // longer ones stand in a sentence without their template arguments
+constexpr std::size_t kLongName = 80;  // longer ones lose their template arguments in a sentence
 
 std::string part_text(const model::CpuPart& part, double kernels) {
   if (part.kind == "python") return "Python";

@@ -68,7 +68,7 @@ bool settles(const model::Region& region) {
 void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
   const auto saves = [&](std::size_t row) {
     const auto settled = settled_of(known, row);
-    return settled && settled->busy_share < kGpuIdle.value ? settled->idle_ns : 0;
+    return settled && settled->busy_share < kGpuIdle ? settled->idle_ns : 0;
   };
   for (const std::size_t row : known.worst(saves)) {
     const Settled settled = *settled_of(known, row);
@@ -78,8 +78,8 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
     const double kernels = std::max(1.0, static_cast<double>(gpu.kernels));
     const double launching = gpu.launch_ns / region.wall.inclusive_ns, each = gpu.launch_ns / kernels;
     const double kernel = gpu.kernel_ns / kernels;
-    const bool launch_bound = !gpu.partial && gpu.graph_launches <= 0 && settled.kernels_each >= kManyKernels.value &&
-                              launching >= kLaunching.value && kernel < each;
+    const bool launch_bound = !gpu.partial && gpu.graph_launches <= 0 && settled.kernels_each >= kManyKernels &&
+                              launching >= kLaunching && kernel < each;
     const std::string busy =
         fmt::format("the GPU is busy {} of {}{}", share_text(settled.busy_share), format_ns(settled.each_ns),
                     region.occurrences <= 1 ? ""
@@ -118,7 +118,7 @@ void find_start_up(const Case& known, std::vector<model::Verdict>& out) {
   if (!span) return;
   const model::Region& program = known.region(0);
   const double rest = program.wall.inclusive_ns - *span, share = rest / program.wall.inclusive_ns;
-  if (share < kStartUp.value) return;
+  if (share < kStartUp) return;
   model::Verdict verdict = known.about("start_up", 0,
                                        fmt::format("start-up and exit are {} of the run: all GPU work is within {}",
                                                    share_text(share), format_ns(*span)),
@@ -137,8 +137,8 @@ void find_synchronization(const Case& known, std::vector<model::Verdict>& out) {
     const double waiting = region.gpu->sync_ns / known.side_by_side(row);
     // Waiting for work that runs costs nothing; the GPU's gaps are what could be filled.
     const double idle = region.wall.inclusive_ns / known.side_by_side(row) * std::max(0.0, 1 - settled->busy_share);
-    const bool much = region.gpu->sync_ns >= kSynchronizing.value * region.wall.inclusive_ns;
-    return much && settled->busy_share < kGpuFull.value ? std::min(waiting, idle) : 0.0;
+    const bool much = region.gpu->sync_ns >= kSynchronizing * region.wall.inclusive_ns;
+    return much && settled->busy_share < kGpuFull ? std::min(waiting, idle) : 0.0;
   };
   for (const std::size_t row : known.worst(saves, 1)) {
     const double most = saves(row);
@@ -170,7 +170,7 @@ void find_copies(const Case& known, std::vector<model::Verdict>& out) {
   };
   const auto much = [&](const model::GpuWork& gpu) {
     const double alone = alone_ns(gpu);
-    return alone > 0 && alone >= kCopying.value * gpu.busy_ns && gpu.overlap_ns < kHidden.value * gpu.copy_ns;
+    return alone > 0 && alone >= kCopying * gpu.busy_ns && gpu.overlap_ns < kHidden * gpu.copy_ns;
   };
   const auto say = [&](model::Verdict verdict, const model::GpuWork& gpu) {
     verdict.text = fmt::format("copies: {} overlapped with kernels; {} of {} take {} at {}",
@@ -199,7 +199,7 @@ void find_copies(const Case& known, std::vector<model::Verdict>& out) {
   }
   const auto& outside = known.report().unattributed;
   if (!outside || !known.has_timeline() || !much(*outside)) return;
-  if (alone_ns(*outside) < kMattersOfRun.value * known.whole_ns()) return;
+  if (alone_ns(*outside) < kMattersOfRun * known.whole_ns()) return;
   model::Verdict verdict = known.about_run("copies", "", alone_ns(*outside));
   if (known.rows() > 0) verdict.path = "outside ranges";
   say(std::move(verdict), *outside);
@@ -210,7 +210,7 @@ void find_cuda_calls(const Case& known, std::vector<model::Verdict>& out) {
   // Recordings of calls alone: what ran on the GPU is not known.
   if (!report.total || report.total->kernels > 0 || report.total->busy_ns > 0 || !(report.total->sync_ns > 0)) return;
   const double share = report.run.duration_ns > 0 ? report.total->sync_ns / report.run.duration_ns : 0;
-  if (share < kSynchronizing.value) return;
+  if (share < kSynchronizing) return;
   model::Verdict verdict = known.about_run(
       "cuda_calls",
       fmt::format(
@@ -224,7 +224,7 @@ void find_cuda_calls(const Case& known, std::vector<model::Verdict>& out) {
 
 void find_idle_gpu(const Case& known, std::vector<model::Verdict>& out) {
   const auto share = known.gpu_busy_share();
-  if (!share || *share >= kGpuIdle.value) return;
+  if (!share || *share >= kGpuIdle) return;
   const auto explains = [](const model::Verdict& verdict) {
     return verdict.kind == "waits_for_cpu" || verdict.kind == "launch_bound" || verdict.kind == "synchronization" ||
            verdict.kind == "outside_ranges" || verdict.kind == "start_up" || verdict.kind == "hot_region" ||

@@ -1,4 +1,4 @@
-// Who has what others wait for: the cause of a wait stands in another thread than its victim.
+// Who holds what others wait for: the cause of a wait is in another thread than its victim.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ void find_held(const Case& known, std::vector<model::Verdict>& out) {
     const model::CpuHolder& holder = region.cpu->holders.front();
     double all = 0;  // threads that take turns have it alike: none of them is the cause
     for (const model::CpuHolder& each : region.cpu->holders) all += each.kind == holder.kind ? each.ns : 0;
-    return holder.ns >= kHeld.value * region.cpu->whole_ns() && holder.ns > 0.6 * all ? &holder : nullptr;
+    return holder.ns >= kHeld * region.cpu->whole_ns() && holder.ns > 0.6 * all ? &holder : nullptr;
   };
   const auto saves = [&](std::size_t row) {
     const model::CpuHolder* holder = most(row);

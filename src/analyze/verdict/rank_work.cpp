@@ -37,7 +37,7 @@ std::vector<std::size_t> standing_out(const std::vector<double>& values, double 
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
   for (std::size_t few = 1; few <= std::max<std::size_t>(1, (n - 1) / 2); ++few) {
     const double next = values[order[n - few - 1]], gap = values[order[n - few]] - next;
-    if (gap >= least * next && gap > kStandsOut.value * (next - values[order.front()]))
+    if (gap >= least * next && gap > kStandsOut * (next - values[order.front()]))
       return {order.end() - static_cast<std::ptrdiff_t>(few), order.end()};
   }
   return {};
@@ -109,7 +109,7 @@ MoreWork most_work(const Case& known) {
   for (const Amount& amount : kAmounts) {
     std::vector<double> values;
     for (const model::Rank& rank : report.ranks) values.push_back(amount.get(rank));
-    const auto few = standing_out(values, kMuchMoreWork.value);
+    const auto few = standing_out(values, kMuchMoreWork);
     if (few.empty()) continue;
     const double rest = median_of_rest(report, few, amount.get);
     if (!(rest > 0) || values[few.front()] / rest <= out.ratio) continue;
@@ -155,7 +155,7 @@ void find_slow_gpus(const Case& known, std::vector<model::Verdict>& out) {
   if (report.ranks.size() < 2) return;
   std::vector<double> pace;
   for (const model::Rank& rank : report.ranks) pace.push_back(rank.work.kernel_pace);
-  const auto slow = standing_out(pace, kSlowerGpu.value);
+  const auto slow = standing_out(pace, kSlowerGpu);
   if (slow.empty() || has_more_work(known, slow)) return;
   double costs = 0;
   for (const std::size_t place : slow)
@@ -171,7 +171,7 @@ void find_slow_gpus(const Case& known, std::vector<model::Verdict>& out) {
                usual = median_of_rest(report, slow, [](const model::Rank&r) { return r.work.sm_clock_hz; });
   if (!std::isnan(clock) && !std::isnan(usual))
     text += fmt::format(", at {:.0f} MHz, the others' {:.0f} MHz", clock * 1e-6, usual * 1e-6);
-  if (worst.work.clock_limited > kThrottled.value)
+  if (worst.work.clock_limited > kThrottled)
     text += fmt::format(", its clocks were throttled by power or heat during {} of its work",
                         format_share(worst.work.clock_limited));
   model::Verdict verdict = made(known, "slow_gpu", {slow.rbegin(), slow.rend()}, std::move(text), costs);
@@ -197,8 +197,8 @@ void find_slow_hosts(const Case& known, std::vector<model::Verdict>& out) {
     names.push_back(host);
     pace.push_back(of(*std::min_element(places.begin(), places.end(), [&](auto a, auto b) { return of(a) < of(b); })));
   }
-  const auto slow = standing_out(pace, kSlowerHost.value);
-  if (slow.size() != 1 || pace[slow.front()] < 1 + kSlowerHost.value) return;
+  const auto slow = standing_out(pace, kSlowerHost);
+  if (slow.size() != 1 || pace[slow.front()] < 1 + kSlowerHost) return;
   const std::string& host = names[slow.front()];
   const auto& places = hosts[host];
   const bool most_ranges = std::all_of(places.begin(), places.end(), [&](std::size_t place) {
@@ -234,7 +234,7 @@ void find_slow_hosts(const Case& known, std::vector<model::Verdict>& out) {
 
 namespace {
 
-/// Transfers between the same ranks, and how their bandwidth stands to the best of their kind and size.
+/// Transfers between the same ranks, and how their bandwidth compares with the best of their kind and size.
 struct Transfers {
   std::set<std::uint32_t> ranks;
   bool between_hosts = false;
@@ -251,7 +251,7 @@ std::vector<Transfers> transfers_of(const model::Report& report) {
     std::set<std::string> hosts;
     for (const std::uint32_t rank : one.ranks)
       if (host_of.count(rank) != 0) hosts.insert(*host_of[rank]);
-    if (bytes < kLargeMessage.value) return;
+    if (bytes < kLargeMessage) return;
     one.rate = rate;
     one.between_hosts = hosts.size() > 1;
     kinds[{operation, one.ranks.size(), std::ilogb(bytes), one.between_hosts}].push_back(std::move(one));
@@ -299,7 +299,7 @@ bool slower(const std::vector<Transfers>& all, Mine mine, const std::vector<std:
     else
       slowest = std::min(slowest, one.relative);
   }
-  if (rates.empty() || others.empty() || fastest > kSlowerLink.value * slowest) return false;
+  if (rates.empty() || others.empty() || fastest > kSlowerLink * slowest) return false;
   for (const Transfers& one : all)
     if (mine(one)) costs = std::max(costs, one.transfer_ns * (1 - one.relative / slowest));
   out.places.insert(out.places.end(), places.begin(), places.end());

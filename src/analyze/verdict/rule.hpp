@@ -1,7 +1,7 @@
-// One kind of verdict: a rule looks at a finished report and says what it finds, with numbers.
+// One kind of verdict: a rule reads a finished report and states its finding, with numbers.
 //
-// Rules are functions in one list (verdict.cpp). A rule reads the report only; thresholds stand in
-// thresholds.hpp with their reasons. To add one: a function in a file of this folder, a line in the list, a line in
+// Rules are functions in one list (verdict.cpp). A rule reads the report only; thresholds and their
+// reasons are in thresholds.hpp. To add one: a function in a file of this folder, a line in the list, a line in
 // docs/manual/verdicts.md, and a test where it must fire and one where it must not.
 #pragma once
 
@@ -111,6 +111,6 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out);
 void find_throttled(const Case& known, std::vector<model::Verdict>& out);
 void find_profiler(const Case& known, std::vector<model::Verdict>& out);
 void find_cuda_calls(const Case& known, std::vector<model::Verdict>& out);
-void find_idle_gpu(const Case& known, std::vector<model::Verdict>& out);  // where nothing before it says so
+void find_idle_gpu(const Case& known, std::vector<model::Verdict>& out);  // where nothing before it explains it
 
 }  // namespace rangescope::analyze

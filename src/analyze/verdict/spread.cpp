@@ -23,7 +23,7 @@ double warm_up_ns(const Case& known, std::size_t row) {
   if (!region.steady || region.steady->left_out <= 0 || nested(region)) return 0;
   const double usual = region.steady->wall_ns.mean * static_cast<double>(region.steady->left_out);
   const double more = region.steady->left_out_ns - usual;
-  return more >= kWarmUp.value * region.wall.inclusive_ns ? more / known.side_by_side(row) : 0;
+  return more >= kWarmUp * region.wall.inclusive_ns ? more / known.side_by_side(row) : 0;
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ void find_throttled(const Case& known, std::vector<model::Verdict>& out) {
   const auto held_ns = [&](std::size_t row) {
     const auto& gpu = known.region(row).gpu;
     const double share = share_of(row);
-    return gpu && share >= kThrottled.value ? share * gpu->busy_ns / known.side_by_side(row) : 0.0;
+    return gpu && share >= kThrottled ? share * gpu->busy_ns / known.side_by_side(row) : 0.0;
   };
   for (const std::size_t row : known.worst(held_ns, 1)) {
     if (!known.matters(held_ns(row))) continue;
@@ -87,11 +87,10 @@ void find_uneven(const Case& known, std::vector<model::Verdict>& out) {
   };
   const auto saves = [&](std::size_t row) {
     const auto& steady = known.region(row).steady;
-    if (!steady || static_cast<double>(steady->occurrences) < kUnevenCount.value || nested(known.region(row)))
-      return 0.0;
-    const bool wide = steady->wall_ns.p95 > kUnevenTimes.value * steady->wall_ns.median;
+    if (!steady || static_cast<double>(steady->occurrences) < kUnevenCount || nested(known.region(row))) return 0.0;
+    const bool wide = steady->wall_ns.p95 > kUnevenTimes * steady->wall_ns.median;
     const double more = above_median(*steady);
-    return wide && more >= kUnevenShare.value * steady->wall_total_ns ? more / known.side_by_side(row) : 0.0;
+    return wide && more >= kUnevenShare * steady->wall_total_ns ? more / known.side_by_side(row) : 0.0;
   };
   for (const std::size_t row : known.worst(saves, 1)) {
     if (!known.matters(saves(row))) continue;
@@ -115,8 +114,8 @@ void find_imbalance(const Case& known, std::vector<model::Verdict>& out) {
   const bool straggler = std::any_of(out.begin(), out.end(), [](const auto& one) { return one.kind == "straggler"; });
   const auto saves = [&](std::size_t row) {
     const auto& across = known.region(row).across;
-    if (across && !across->of_threads && straggler) return 0.0;  // said already, with its cause
-    return across && across->imbalance >= kImbalance.value ? across->max_ns - across->mean_ns : 0.0;
+    if (across && !across->of_threads && straggler) return 0.0;  // reported already, with its cause
+    return across && across->imbalance >= kImbalance ? across->max_ns - across->mean_ns : 0.0;
   };
   for (const std::size_t row : known.worst(saves, 1)) {
     if (!known.matters(saves(row))) continue;

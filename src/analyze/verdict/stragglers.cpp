@@ -62,11 +62,11 @@ struct Chance {
     mean += calls * each;
     variance += calls * each * (1 - each);
   }
-  [[nodiscard]] bool explains(double last) const { return last <= mean + kChance.value * std::sqrt(variance); }
+  [[nodiscard]] bool explains(double last) const { return last <= mean + kChance * std::sqrt(variance); }
 };
 
 bool is_noise(const Case& known, double saves_ns, const Chance& chance, double last) {
-  return saves_ns < kMoreThanNoise.value * known.whole_ns() && chance.explains(last);
+  return saves_ns < kMoreThanNoise * known.whole_ns() && chance.explains(last);
 }
 
 void by_collectives(const Case& known, std::vector<model::Verdict>& out) {
@@ -98,7 +98,7 @@ void by_collectives(const Case& known, std::vector<model::Verdict>& out) {
   for (const auto& [rank, sums] : ranks)
     if (rank != most->first) next = std::max(next, sums.holds_up);
   const Sums& worst = most->second;
-  if (worst.holds_up < kStandsOut.value * next || !known.matters(worst.holds_up) ||
+  if (worst.holds_up < kStandsOut * next || !known.matters(worst.holds_up) ||
       is_noise(known, worst.holds_up, worst.chance, static_cast<double>(worst.last)))
     return;
 
@@ -106,7 +106,7 @@ void by_collectives(const Case& known, std::vector<model::Verdict>& out) {
   while (place < report.ranks.size() && report.ranks[place].rank != most->first) ++place;
   double excess = 0;
   const auto cause = cause_of(known, place, excess);
-  const bool explains = cause && excess >= kCause.value * worst.holds_up;
+  const bool explains = cause && excess >= kCause * worst.holds_up;
   std::string where = worst.worst->operation;
   if (!worst.worst->path.empty()) where += " in '" + base::printable(base::join(worst.worst->path, " > ")) + "'";
   std::string text = fmt::format("rank {} arrives {} late at {}, last in {} of {} collective calls", most->first,
@@ -132,9 +132,9 @@ void by_regions(const Case& known, std::vector<model::Verdict>& out) {
     if (!ranks || is_communication(known.region(row).domain) || ranks->own_by_rank.size() < 2) return 0.0;
     const Standing one = standing(*ranks);
     const double more = one.own_ns - one.next_ns;
-    if (ranks->own_by_rank.size() > 2) return more > kStandsOut.value * (one.next_ns - one.least_ns) ? more : 0.0;
-    const bool often = static_cast<double>(ranks->slowest_in) >= kOften.value * static_cast<double>(ranks->compared);
-    return often && more >= kImbalance.value * (one.own_ns + one.next_ns) / 2 ? more : 0.0;
+    if (ranks->own_by_rank.size() > 2) return more > kStandsOut * (one.next_ns - one.least_ns) ? more : 0.0;
+    const bool often = static_cast<double>(ranks->slowest_in) >= kOften * static_cast<double>(ranks->compared);
+    return often && more >= kImbalance * (one.own_ns + one.next_ns) / 2 ? more : 0.0;
   };
   std::optional<std::size_t> worst;
   double most = 0;
@@ -165,7 +165,7 @@ void find_stragglers(const Case& known, std::vector<model::Verdict>& out) {
   if (known.report().ranks.size() < 2) return;
   const std::size_t before = out.size();
   if (!known.report().collectives.empty()) by_collectives(known, out);
-  // Between messages the lateness of one rank goes on from rank to rank: who began it only its own time says.
+  // Between messages the lateness of one rank goes on from rank to rank: only a rank's own time shows who began it.
   if (out.size() == before && (known.report().collectives.empty() || !known.report().messages.empty()))
     by_regions(known, out);
 }

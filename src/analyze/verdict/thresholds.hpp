@@ -1,70 +1,53 @@
-// When a rule speaks. Shares are 0..1; each with its reason.
+// The limits at which a rule fires, each with its reason. Shares are 0..1.
 #pragma once
-
-#include <string_view>
 
 namespace rangescope::analyze {
 
-struct Threshold {
-  double value;
-  std::string_view why;
-};
+inline constexpr double kMattersOfRun = 0.01;   ///< of the run: smaller savings drown in run-to-run noise
+inline constexpr double kMattersInside = 0.05;  ///< of the ranges, for short runs that are mostly start-up
+inline constexpr double kOneChild = 0.8;        ///< of the parent: such a child is the place to look
 
-inline constexpr Threshold kMattersOfRun{0.01, "what saves less of the run drowns in its noise from run to run"};
-inline constexpr Threshold kMattersInside{0.05,
-                                          "in a short run start-up is most of it: then the ranges are what counts"};
-inline constexpr Threshold kOneChild{0.8, "a child that holds so much of it is the place to look"};
+inline constexpr double kGpuIdle = 0.5;        ///< busy share below which the GPU waits longer than it works
+inline constexpr double kGpuFull = 0.8;        ///< busy share above which faster launches save a fifth at most
+inline constexpr double kLaunching = 0.25;     ///< of wall time inside launch calls: the largest CPU cost
+inline constexpr double kManyKernels = 4;      ///< per instance: the cost of a single launch is no pattern
+inline constexpr double kHeld = 0.1;           ///< of a range's time: shorter waits for a lock are ordinary
+inline constexpr double kSynchronizing = 0.1;  ///< of wall time in waits, while the GPU has gaps to fill
+inline constexpr double kCopying = 0.2;        ///< of GPU busy time: less is soon overlapped by other work
+inline constexpr double kHidden = 0.5;         ///< of copy time: from there on copies overlap well already
 
-inline constexpr Threshold kGpuIdle{0.5, "below half the GPU waits longer than it works"};
-inline constexpr Threshold kGpuFull{0.8, "from there on faster launches save a fifth at most: the kernels decide"};
-inline constexpr Threshold kLaunching{0.25,
-                                      "of the wall time inside launching calls: the largest single cost on the CPU"};
-inline constexpr Threshold kManyKernels{4, "kernels an occurrence: the cost of a single launch is not a pattern"};
+inline constexpr double kWarmUp = 0.1;       ///< of a region in its first instances: median and total disagree
+inline constexpr double kUnevenTimes = 2;    ///< p95 over median: the jitter of a steady loop stays below
+inline constexpr double kUnevenCount = 10;   ///< instances: of fewer, the 95th percentile is the slowest one
+inline constexpr double kUnevenShare = 0.2;  ///< of the region above the median: outliers with a real cost
+inline constexpr double kImbalance = 0.2;    ///< max over mean - 1: what a joined step loses to the slowest
 
-inline constexpr Threshold kHeld{0.1, "of a range's time: shorter waits for a lock are its ordinary use"};
+inline constexpr double kStandsOut = 3;         ///< times the spread of the other ranks: more than noise
+inline constexpr double kChance = 3;            ///< standard deviations: exceeded by chance in 1 job of 1,000
+inline constexpr double kMoreThanNoise = 0.05;  ///< of the run: reported even if it was late only a few times
+inline constexpr double kOften = 0.8;           ///< of instances, for two ranks: neither shows what is usual
+inline constexpr double kCause = 0.3;           ///< of the delay in one region: below, it has many causes
+inline constexpr double kSlowerGpu = 0.05;      ///< for the same kernels: healthy GPUs differ less
+inline constexpr double kSlowerHost = 0.1;      ///< for the same ranges: healthy hosts differ less
+inline constexpr double kMuchMoreWork = 0.1;    ///< above the others: less is the remainder of a division
+inline constexpr double kSlowerLink = 0.75;     ///< of the others' bandwidth: equal transfers stay above
+inline constexpr double kLargeMessage = 65536;  ///< bytes: shorter ones measure latency
+inline constexpr double kThrottled = 0.05;      ///< of the work at limited clocks: less moves no median
 
-inline constexpr Threshold kSynchronizing{0.1, "of the wall time in waits, while the GPU has gaps to fill"};
-inline constexpr Threshold kCopying{0.2, "of the GPU's busy time: less is hidden soon by other work"};
-inline constexpr Threshold kHidden{0.5, "of the copies' time beside kernels: then the pattern overlaps already"};
+inline constexpr double kOutside = 0.1;   ///< of the run: less is a program's usual start and end
+inline constexpr double kStartUp = 0.5;   ///< of a program before and after its GPU work
+inline constexpr double kCovered = 0.02;  ///< of the run in ranges: less cannot explain the run
+inline constexpr double kBetween = 0.1;   ///< of the time from first to last range: unnamed work
 
-inline constexpr Threshold kWarmUp{0.1,
-                                   "of a region in its first occurrences: medians and totals tell different tales"};
-inline constexpr Threshold kUnevenTimes{2, "p95 over median: jitter of a settled loop stays below"};
-inline constexpr Threshold kUnevenCount{10, "occurrences: of fewer the 95th percentile is the slowest one"};
-inline constexpr Threshold kUnevenShare{0.2, "of the region above the median of all: outliers that cost something"};
-inline constexpr Threshold kImbalance{0.2, "longest over mean: what a step that all wait for loses to the slowest"};
+inline constexpr double kOneKernel = 0.4;   ///< of all kernel time: halving it saves a fifth
+inline constexpr double kHot = 0.1;         ///< of the time in ranges: the fallback where nothing else is known
+inline constexpr double kAlmostAll = 0.95;  ///< of what was measured: one region speaks for all
+inline constexpr double kHardlyUsed = 0.1;  ///< of both peaks: gaps and tiny grids, not memory latency
+inline constexpr double kSmallGrid = 1;     ///< waves: a smaller grid leaves SMs without work
+inline constexpr double kOccupied = 0.25;   ///< of the warps that fit: too few to hide memory latency
+inline constexpr double kPadded = 1.5;      ///< executed over useful FLOPs: more than rounding up the last tile
 
-inline constexpr Threshold kStandsOut{3,
-                                      "times as much as what the other ranks differ by: noise alone does not reach it"};
-inline constexpr Threshold kChance{
-    3, "standard deviations: last so much more often happens by chance in one job of a thousand"};
-inline constexpr Threshold kMoreThanNoise{
-    0.05, "of the run: a rank that costs so much is told even if it came late a few times only"};
-inline constexpr Threshold kOften{0.8, "of the occurrences, where there are two ranks and nobody says what is usual"};
-inline constexpr Threshold kCause{0.3, "of the delay in one region: less, and it has many causes"};
-inline constexpr Threshold kSlowerGpu{0.05,
-                                      "longer for the same kernels: clocks of healthy GPUs of one kind are closer"};
-inline constexpr Threshold kSlowerHost{0.1, "longer for the same ranges: healthy hosts of one kind are closer"};
-inline constexpr Threshold kMuchMoreWork{0.1, "more of it: less is the usual rest of a division"};
-inline constexpr Threshold kSlowerLink{0.75,
-                                       "of the others' bandwidth: what transfers of one size differ by stays above"};
-inline constexpr Threshold kLargeMessage{65536, "bytes: shorter ones measure latency"};
-inline constexpr Threshold kThrottled{0.05, "of the work with clocks held down: less moves no median"};
-
-inline constexpr Threshold kOutside{0.1, "of the run: less is the usual start and end of a program"};
-inline constexpr Threshold kStartUp{0.5, "of a program: what lies before and behind its GPU work is most of it"};
-inline constexpr Threshold kCovered{0.02, "of the run in ranges: below it their costs cannot explain the run"};
-inline constexpr Threshold kBetween{0.1, "of the time between first and last range: work that nobody put a name to"};
-
-inline constexpr Threshold kOneKernel{0.4, "of all kernels' time: halving it saves a fifth"};
-inline constexpr Threshold kHot{0.1, "of the time in ranges: the largest part, where nothing better is known"};
-inline constexpr Threshold kAlmostAll{0.95, "of what was measured: one region says what all of them say"};
-inline constexpr Threshold kHardlyUsed{0.1, "of both peaks, gaps included: gaps and tiny grids, not latency of memory"};
-inline constexpr Threshold kSmallGrid{1, "waves: a grid that does not fill the GPU once leaves SMs without work"};
-inline constexpr Threshold kOccupied{0.25, "of the warps that fit: too few to hide the latency of memory"};
-inline constexpr Threshold kPadded{1.5, "executed over useful FLOPs: more than the rounding of the last tile"};
-
-inline constexpr Threshold kProfiler{0.05, "of the region: the limit from which a table shows it"};
-inline constexpr Threshold kTooShortNs{150, "ns: recording a range costs some 50, and its begin and end are inside it"};
+inline constexpr double kProfiler = 0.05;   ///< of the region: a table shows it from there on
+inline constexpr double kTooShortNs = 150;  ///< recording a range takes some 50 ns, part of it inside the range
 
 }  // namespace rangescope::analyze

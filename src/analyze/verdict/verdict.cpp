@@ -39,7 +39,7 @@ std::string_view api_of(const model::Report& report) {
   return api;
 }
 
-/// Where nothing stands out that is the answer, and how the time was spent goes with it.
+/// The answer where no finding matters, with how the time was spent.
 std::optional<model::Verdict> overview(const Case& known) {
   const model::Report& report = known.report();
   model::Verdict verdict = known.about_run("overview", "", std::nullopt);
@@ -177,8 +177,8 @@ std::string Case::largest_kernel(std::size_t row) const {
 }
 
 bool Case::matters(double ns) const {
-  return ns > 0 && (ns >= kMattersOfRun.value * whole_ns_ ||
-                    (inside_ns_ > 0 && ns >= kMattersInside.value * std::max(settled_ns_, 0.0)));
+  return ns > 0 &&
+         (ns >= kMattersOfRun * whole_ns_ || (inside_ns_ > 0 && ns >= kMattersInside * std::max(settled_ns_, 0.0)));
 }
 
 double Case::side_by_side(std::size_t row) const {
@@ -189,7 +189,7 @@ double Case::side_by_side(std::size_t row) const {
 std::vector<std::size_t> Case::worst(const std::function<double(std::size_t)>& saves, std::size_t most) const {
   std::vector<double> of(rows());
   for (std::size_t row = 0; row < rows(); ++row) of[row] = saves(row);
-  // A row stands for its branch, unless one child holds most of it; one that finds nothing hands on to its children.
+  // A row represents its branch, unless one child holds most of it; one that finds nothing hands on to its children.
   // Ranges of a library lie beside the program's, which say more: they count where there are no others.
   std::vector<std::size_t> found, pending = top_;
   const auto of_library = [&](std::size_t row) { return is_communication(region(row).domain); };
@@ -198,7 +198,7 @@ std::vector<std::size_t> Case::worst(const std::function<double(std::size_t)>& s
     const std::size_t row = pending.back();
     pending.pop_back();
     const auto deeper = std::find_if(children_[row].begin(), children_[row].end(), [&](std::size_t child) {
-      return of[child] >= kOneChild.value * of[row] && of[child] > 0;
+      return of[child] >= kOneChild * of[row] && of[child] > 0;
     });
     if (of[row] <= 0 || deeper != children_[row].end())
       pending.insert(pending.end(), children_[row].begin(), children_[row].end());
@@ -207,12 +207,12 @@ std::vector<std::size_t> Case::worst(const std::function<double(std::size_t)>& s
   }
   std::sort(found.begin(), found.end(),
             [&](std::size_t a, std::size_t b) { return of[a] != of[b] ? of[a] > of[b] : a < b; });
-  // Start/end ranges lie around others: the one that a thread was in says more.
+  // Start/end ranges lie around others: the one that a thread was in tells more.
   double nested = 0;
   for (const std::size_t row : found)
     if (region(row).kind == model::RangeKind::kPushPop) nested = std::max(nested, of[row]);
   std::erase_if(found, [&](std::size_t row) {
-    return region(row).kind == model::RangeKind::kStartEnd && nested >= kOneChild.value * of[row];
+    return region(row).kind == model::RangeKind::kStartEnd && nested >= kOneChild * of[row];
   });
   if (found.size() > most) found.resize(most);
   return found;

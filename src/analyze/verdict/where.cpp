@@ -26,7 +26,7 @@ void find_outside(const Case& known, std::vector<model::Verdict>& out) {
   const model::Outside& outside = *report.outside;
   const double run = report.run.duration_ns, share = outside.wall_ns / run;
   const double idle = outside.wall_ns - outside.late_ns;  // the rest is the work of ranges, which their lines judge
-  if (idle / run < kOutside.value) return;
+  if (idle / run < kOutside) return;
   std::string text =
       fmt::format("{} of the run: {} before the first range, {} between, {} after the last", share_text(share),
                   format_ns(outside.before_ns), format_ns(outside.between_ns), format_ns(outside.after_ns));
@@ -40,10 +40,10 @@ void find_outside(const Case& known, std::vector<model::Verdict>& out) {
   if (report.unattributed && report.unattributed->busy_ns >= 0) {
     const double busy = report.unattributed->busy_ns;
     verdict.evidence["gpu_busy_ns"] = busy;
-    if (busy >= kOutside.value * outside.wall_ns) text += "; the GPU is busy " + format_ns(busy) + " of it";
+    if (busy >= kOutside * outside.wall_ns) text += "; the GPU is busy " + format_ns(busy) + " of it";
   }
   if (outside.late_ns > 0) verdict.evidence["late_ns"] = outside.late_ns;
-  if (outside.late_ns >= kMattersOfRun.value * run)
+  if (outside.late_ns >= kMattersOfRun * run)
     text += "; for " + format_ns(outside.late_ns) + " the GPU finishes what ranges launched";
   if (outside.profiler_ns > 0) {
     text += "; programming counters took " + format_ns(outside.profiler_ns) + " more";
@@ -51,8 +51,8 @@ void find_outside(const Case& known, std::vector<model::Verdict>& out) {
   }
   const double loop = run - outside.before_ns - outside.after_ns;
   const double between = std::min(outside.between_ns, idle);
-  const bool gaps = between >= kBetween.value * loop && known.matters(between) && between >= kMattersOfRun.value * run;
-  const bool bare = 1 - share < kCovered.value;
+  const bool gaps = between >= kBetween * loop && known.matters(between) && between >= kMattersOfRun * run;
+  const bool bare = 1 - share < kCovered;
   if (!gaps && !bare) verdict.severity = model::Weight::kNote;
   if (gaps && !bare) {  // start and end are what they are; the gaps are in the loop
     verdict.saves_ns = between;
@@ -67,9 +67,9 @@ void find_kernel(const Case& known, std::vector<model::Verdict>& out) {
   const model::Report& report = known.report();
   if (report.kernels.empty()) return;
   const model::KernelRow& row = report.kernels.front();
-  // With ranges, a kernel alone says what their line says. Without a timeline, the first one is the answer.
+  // With ranges, a kernel alone repeats their line. Without a timeline, the first one is the answer.
   const bool only = report.kernels.size() == 1 && known.has_timeline() && known.rows() > 0;
-  const double least = known.has_timeline() ? kOneKernel.value : kHot.value;
+  const double least = known.has_timeline() ? kOneKernel : kHot;
   if (!(row.share >= least) || only || !known.matters(row.total_ns)) return;
   const double of_run = known.has_timeline() ? row.total_ns / report.run.duration_ns : 0;
   std::string text = fmt::format("{} of {} kernel time{}: {} of {}", share_text(row.share),
@@ -107,9 +107,9 @@ void find_kernel(const Case& known, std::vector<model::Verdict>& out) {
       verdict.saves_ns = saves * std::max(0.0, 1 - most);
       if (verdict.saves_share) *verdict.saves_share *= std::max(0.0, 1 - most);
     }
-    if (const auto waves = value("launch__waves_per_multiprocessor"); waves && *waves < kSmallGrid.value)
+    if (const auto waves = value("launch__waves_per_multiprocessor"); waves && *waves < kSmallGrid)
       text += fmt::format("; {:.2g} waves", *waves);
-    if (const auto occupancy = value("occupancy"); occupancy && *occupancy < kOccupied.value)
+    if (const auto occupancy = value("occupancy"); occupancy && *occupancy < kOccupied)
       text += fmt::format("; occupancy {}", share_text(*occupancy));
   }
   verdict.path = row.label.empty() ? row.name : row.label;
@@ -166,14 +166,12 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   };
   look(model::RangeKind::kPushPop);
   // What a start/end range spends in itself is not known: others lie in it that are no children of it.
-  if (best < kHot.value * all || !known.has_timeline()) look(model::RangeKind::kStartEnd);
-  if (!(best > 0) || best < kHot.value * all) return;
+  if (best < kHot * all || !known.has_timeline()) look(model::RangeKind::kStartEnd);
+  if (!(best > 0) || best < kHot * all) return;
   // Work of others may run meanwhile: only what all of it cannot fill.
-  if (gpu && known.has_timeline() && report.total->busy_ns >= kHardlyUsed.value * best) return;
+  if (gpu && known.has_timeline() && report.total->busy_ns >= kHardlyUsed * best) return;
   const double measured = known.has_timeline() ? 0 : known.whole_ns();
-  if (!known.has_timeline() &&
-      (best >= kAlmostAll.value * all || (measured > 0 && best >= kAlmostAll.value * measured)))
-    return;
+  if (!known.has_timeline() && (best >= kAlmostAll * all || (measured > 0 && best >= kAlmostAll * measured))) return;
   const model::Region& region = known.region(hot);
   const std::string times = region.occurrences < 1
                                 ? std::string()
@@ -213,7 +211,7 @@ void find_profiler(const Case& known, std::vector<model::Verdict>& out) {
   for (const std::size_t row : known.worst(added, 1)) {
     const model::Region& region = known.region(row);
     const double raw = region.wall.inclusive_ns + region.wall.profiler_ns;
-    if (region.wall.profiler_ns < kProfiler.value * raw) continue;
+    if (region.wall.profiler_ns < kProfiler * raw) continue;
     const bool recording = region.wall.recording_ns > region.wall.profiler_ns / 2;
     model::Verdict verdict =
         known.about("profiler_effect", row,
@@ -238,7 +236,7 @@ void find_profiler(const Case& known, std::vector<model::Verdict>& out) {
     if (is_communication(region.domain)) return 0.0;  // of a library, whose ranges nobody chose
     const double median = recorded_median(region);
     const double all = region.wall.inclusive_ns + region.wall.recording_ns;
-    return median > 0 && median < kTooShortNs.value && region.occurrences >= 3 ? all : 0.0;
+    return median > 0 && median < kTooShortNs && region.occurrences >= 3 ? all : 0.0;
   };
   double all = 0;
   for (std::size_t row = 0; row < known.rows(); ++row) all += too_short(row);
@@ -253,7 +251,7 @@ void find_profiler(const Case& known, std::vector<model::Verdict>& out) {
                               format_ns(region.wall.per_occurrence_ns.median),
                               base::counted(static_cast<std::uint64_t>(region.occurrences), "instance")),
                   std::nullopt);
-  verdict.severity = all >= kHot.value * known.inside_ns() ? model::Weight::kError : model::Weight::kNote;
+  verdict.severity = all >= kHot * known.inside_ns() ? model::Weight::kError : model::Weight::kNote;
   verdict.evidence = {{"wall_ns.median", recorded_median(region)}, {"wall_ns", all}};
   out.push_back(std::move(verdict));
 }

@@ -40,7 +40,7 @@ std::string receive(int from) {
   return bytes;
 }
 
-/// Of all processes what process 0 says.
+/// What process 0 has, on all processes.
 std::string broadcast(std::string text) {
   std::uint64_t size = text.size();
   MPI_Bcast(&size, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);

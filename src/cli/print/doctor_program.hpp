@@ -1,4 +1,4 @@
-// What `rangescope doctor -- program` says beside its findings: every range that was meant, and every way to measure.
+// What `rangescope doctor -- program` prints beside its findings: every range that was meant, and every way to measure.
 #pragma once
 
 #include <span>

@@ -13,7 +13,7 @@ struct HelpOption {
   std::vector<std::string> names;  ///< "-f", "--format"
   std::string value;               ///< "FILE"; of a free word its name; "" where it takes none
   std::string text;
-  std::string group;                ///< title that it stands under; "" for one that help hides
+  std::string group;                ///< its title; "" for one that help hides
   std::vector<std::string> values;  ///< all that it takes, where those can be listed
   bool required = false;
   bool run = false;   ///< a free word that may be a run

@@ -21,7 +21,7 @@ namespace {
 std::string state_text(const std::filesystem::path& run) {
   const auto status = runs::read_status(run);
   if (!status) return "unknown";
-  return status->state == runs::State::kDone ? status->outcome : std::string(runs::state_name(status->state));
+  return status->state == runs::RunState::kDone ? status->outcome : std::string(runs::state_name(status->state));
 }
 
 /// The program that was profiled, or how the files came in.
@@ -41,7 +41,7 @@ nlohmann::json as_json(const std::filesystem::path& run, const runs::Manifest& m
                         {"exit_code", nullptr},
                         {"message", nullptr}};
   if (manifest.end_unix_ns > 0) out["ended_unix_ns"] = manifest.end_unix_ns;
-  if (const auto status = runs::read_status(run); status && status->state == runs::State::kDone) {
+  if (const auto status = runs::read_status(run); status && status->state == runs::RunState::kDone) {
     out["exit_code"] = status->exit_code;
     out["message"] = status->message;
   }
@@ -115,7 +115,7 @@ base::Result<std::string> run_page(const std::filesystem::path& run) {
   if (const auto status = runs::read_status(run)) {
     field("state", std::string(runs::state_name(status->state)));
     field("program", status->program);
-    if (status->state == runs::State::kDone) field("exit code", std::to_string(status->exit_code));
+    if (status->state == runs::RunState::kDone) field("exit code", std::to_string(status->exit_code));
     field("outcome", status->outcome);
     field("message", status->message);
     for (const model::Loss& loss : status->losses)

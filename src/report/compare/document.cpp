@@ -164,7 +164,7 @@ std::string shares_text(const std::vector<std::optional<double>>& shares) {
   return base::join(texts, ", ");
 }
 
-/// What changed, in one or two sentences: the largest change that stands out, how many others, or that nothing does.
+/// What changed, in one or two sentences: the largest significant change, how many others, or that none is.
 std::string comparison_sentence(const model::Comparison& comparison) {
   const model::ComparedRegion* most = nullptr;
   std::size_t at = 0, of_side = 0;

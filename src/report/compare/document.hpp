@@ -14,7 +14,7 @@ namespace rangescope::report {
 /// Path of the region, printable; with what it was called before where --rename joined two.
 [[nodiscard]] std::string region_label(const model::ComparedRegion& region);
 /// The region whose functions are shown: the one that `cpu` names by path or last name, of several the one that changed
-/// most; without a name the first where a function stands out. Null where there is none.
+/// most; without a name the first where a function changed significantly. Null where there is none.
 [[nodiscard]] const model::ComparedRegion* functions_shown(const model::Comparison& comparison, const std::string& cpu);
 /// The region whose chains are shown, by the same rules; without a name and a function that stands out, the
 /// outermost with the most samples of its own.

@@ -1,5 +1,5 @@
 // The comparison as one offline page without scripts of others: side by side, what changed most first. Names are text
-// wherever they stand. The only script filters the tables by what is typed.
+// everywhere. The only script filters the tables by what is typed.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -29,7 +29,7 @@ struct FlameNode {
   std::int64_t own[2] = {}, total[2] = {};
 };
 
-/// Parents stand before what they call.
+/// Callers come before what they call.
 std::vector<FlameNode> nodes_of(const model::Comparison& comparison, const model::ComparedRegion& whole,
                                 std::size_t last) {
   std::vector<FlameNode> nodes;
@@ -87,7 +87,7 @@ std::int64_t shorten(std::vector<FlameNode>& nodes) {
 /// A part of the HTML page; the script draws it from
 ///   { region, sides: [A, B], sample_ns: [A, B], shortened, names: [[text, file]], nodes: [back, name, A, B, ...] }
 /// where a node is called by the one `back` nodes before it (0: by none), and A and B are the samples that ended in it.
-/// sample_ns: what a sample stands for, an occurrence of the region.
+/// sample_ns: the time of one sample, per occurrence of the region.
 void write_flame(const model::Comparison& comparison, const model::ComparedRegion& region, Sink& sink) {
   const std::size_t last = comparison.sides.size() - 1;
   std::vector<FlameNode> nodes = nodes_of(comparison, region, last);

@@ -83,7 +83,7 @@ void render_terminal(const Document& document, const Style& style, Sink& sink);
 [[nodiscard]] std::string terminal_text(const Document& document, const Style& style);
 void render_markdown(const Document& document, Sink& sink);
 [[nodiscard]] std::string markdown_text(const Document& document);
-/// Sections as they stand within <body>.
+/// Sections as they are within <body>.
 void render_html(const Document& document, Sink& sink);
 
 }  // namespace rangescope::report

@@ -19,7 +19,7 @@ FrameSort sort_of(const model::Session& session, const model::CpuFrame& frame) {
   return session.strings.view(frame.module) == "[kernel]" ? FrameSort::kKernel : FrameSort::kNative;
 }
 
-/// Nodes of every chain, merged by text; `of_stack` says which node a stack is.
+/// Nodes of every chain, merged by text; `of_stack` is the node of each stack.
 struct Whole {
   Flame tree;
   std::vector<std::uint32_t> of_stack;
@@ -103,7 +103,7 @@ Flame flame_of(const model::Report& report, const model::Session& session, std::
   });
   for (std::size_t n = nodes.size(); n-- > 0;)
     if (nodes[n].parent != kNone) weight[nodes[n].parent] += weight[n];
-  // A caller weighs at least what it calls and stands before it: the first of this order are a tree.
+  // A caller weighs at least what it calls and precedes it: the first of this order are a tree.
   std::vector<std::uint32_t> order;
   for (std::uint32_t n = 0; n < nodes.size(); ++n)
     if (weight[n] > 0) order.push_back(n);

@@ -25,7 +25,7 @@ void JsonWriter::newline() {
   for (std::size_t i = 0; i < levels_.size(); ++i) put("  ");
 }
 
-// What stands before a key or an element.
+// What precedes a key or an element.
 void JsonWriter::separate() {
   if (std::exchange(after_key_, false) || levels_.empty()) return;
   Level& level = levels_.back();

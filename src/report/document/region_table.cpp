@@ -17,7 +17,7 @@ namespace {
 using model::Region;
 using model::Report;
 
-constexpr std::size_t kDefaultRows = 20;  // where nobody says how many: a screen
+constexpr std::size_t kDefaultRows = 20;  // where no number is given: a screen
 constexpr const char* kWholeRun = "whole run";
 constexpr std::size_t kBarWidth = 6;
 constexpr std::size_t kMostTurned = 8;  // regions or kernels beside each other in a turned table
@@ -102,7 +102,7 @@ ScopeView folded_rows(const Report& report) {
 /// Regions without their tree: whole paths, what takes most time of its own first.
 void flatten(std::vector<RowView>& all, std::string_view own) {
   for (RowView& one : all) {
-    const std::size_t count = one.label.rfind(" x");  // of rows that stand for several
+    const std::size_t count = one.label.rfind(" x");  // of rows of several regions
     const std::string siblings = one.stands_for > 1 && count != std::string::npos ? one.label.substr(count) : "";
     one.label = base::printable(model::path_text(*one.region)) +
                 (one.region->kind == model::RangeKind::kStartEnd ? " [start/end]" : "") + siblings;

@@ -5,7 +5,7 @@
 
 namespace rangescope::report {
 
-/// What stands in the report's page where the data goes.
+/// The placeholder for the data in the report's page.
 inline constexpr std::string_view kDataPlace = "__RANGESCOPE_DATA__";
 
 /// The page of a report.

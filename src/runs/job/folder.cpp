@@ -215,12 +215,12 @@ std::optional<Job> claim_report(const fs::path& run) {
   for (const std::uint32_t rank : job->profiled) expected += rank < job->world ? 1 : 0;
   const auto runs_still = [&](const Member& member) {
     const auto status = runs::read_status(member.run);
-    return (!status || status->state == runs::State::kRunning) && runs::is_held(member.run).value_or(true);
+    return (!status || status->state == runs::RunState::kRunning) && runs::is_held(member.run).value_or(true);
   };
   if (expected == 0 || job->members.size() < expected ||
       std::any_of(job->members.begin(), job->members.end(), runs_still))
     return std::nullopt;
-  // Each rank looks after it has said that it is done, so that the last one sees all; of two that do, one makes it.
+  // Each rank looks after it has written that it is done, so that the last one sees all; of two that do, one makes it.
   const int mark = ::open((job->folder / ".job-reported.json").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (mark < 0) return std::nullopt;
   ::close(mark);
@@ -250,9 +250,9 @@ std::vector<model::Loss> losses_of(const Job& job) {
     const auto status = runs::read_status(member.run);
     if (!status) {
       died.push_back(name + " (its rangescope could not write a status in time)");
-    } else if (status->state == runs::State::kRunning) {
+    } else if (status->state == runs::RunState::kRunning) {
       running.push_back(member.rank.value_or(0));
-    } else if (status->state == runs::State::kInterrupted) {
+    } else if (status->state == runs::RunState::kInterrupted) {
       died.push_back(name + " (killed together with rangescope)");
     } else if (status->outcome == "program_failed" || status->outcome == "timed_out" ||
                status->outcome == "interrupted") {

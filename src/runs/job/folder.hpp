@@ -28,7 +28,7 @@ namespace rangescope::runs::job {
 [[nodiscard]] base::Result<std::filesystem::path> make_run_dir(const std::filesystem::path& root, const Place& place,
                                                                const std::vector<std::uint32_t>& profiled);
 
-/// The job folder that a run directory stands in; "" for a run of its own.
+/// The job folder that a run directory is in; "" for a run of its own.
 [[nodiscard]] std::filesystem::path job_of(const std::filesystem::path& run);
 
 struct Member {
@@ -37,7 +37,7 @@ struct Member {
   std::uint32_t world = 0;
   std::string host;
 };
-/// What rank.json of a run says; nothing where there is none that can be read.
+/// rank.json of a run; nothing where there is none that can be read.
 [[nodiscard]] std::optional<Member> member_of(const std::filesystem::path& run);
 
 struct Job {
@@ -55,8 +55,9 @@ struct Job {
 /// The jobs of a root, oldest first.
 [[nodiscard]] std::vector<std::filesystem::path> list_jobs(const std::filesystem::path& root);
 
-/// A job by what a person says: its path, a folder that holds it and nothing else, its name in `root` or the beginning
-/// of one, or `latest` where no run is younger. Nothing where a run or a file is meant; kUsage where several begin so.
+/// A job by its name on a command line: its path, a folder that holds it and nothing else, its name in `root` or the
+/// beginning of one, or `latest` where no run is younger. Nothing where a run or a file is meant; kUsage where several
+/// begin so.
 [[nodiscard]] base::Result<std::optional<Job>> find_job(const std::filesystem::path& root, const std::string& said);
 
 /// Is it the run of a rank whose job is reported as a whole, by the last one to finish?

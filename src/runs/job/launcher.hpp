@@ -1,4 +1,4 @@
-// Which place in which parallel job this process has, as its launcher says in the environment.
+// Which place in which parallel job this process has, by its launcher's environment.
 //
 //   torchrun   TORCHELASTIC_RUN_ID, TORCHELASTIC_RESTART_COUNT, MASTER_ADDR, MASTER_PORT
 //   openmpi    OMPI_MCA_ess_base_jobid, OMPI_MCA_orte_hnp_uri
@@ -17,7 +17,7 @@ namespace rangescope::runs::job {
 
 struct Place {
   std::string launcher;  ///< "torchrun", "openmpi", "slurm", "pmix"; "" where only a rank is known, or nothing
-  std::string name;      ///< the job's folder: "slurm-1234.0"; "" where nobody says which job it is
+  std::string name;      ///< the job's folder: "slurm-1234.0"; "" where the job is unknown
   std::string key;       ///< equal for the ranks of one start of the job, and for no other start as far as can be told
   std::optional<std::uint32_t> rank, local_rank;
   std::uint32_t world = 0;  ///< ranks of the job, 0 where unknown

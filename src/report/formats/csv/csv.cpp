@@ -47,7 +47,7 @@ base::Result<void> export_csv(const model::Report& report, const model::Session*
   std::vector<std::string> fields = {"id",     "parent", "process", "pid",  "thread",
                                      "domain", "kind",   "depth",   "name", "path"};
   for (const ColumnView& value : values) fields.push_back(csv_field(value.tag));
-  const bool verdict = style.columns.empty();  // the last column: what the verdict says of the region
+  const bool verdict = style.columns.empty();  // the last column: the region's verdicts
   if (verdict) fields.emplace_back("verdict");
   csv_row(sink, fields);
   for (const ScopeView& scope : views) {

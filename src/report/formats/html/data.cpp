@@ -39,7 +39,7 @@ void values(JsonWriter& json, std::string_view name, const Region& region) {
   for (const model::Measure& measure : model::measures()) {
     if (has_its_own_place(measure)) continue;
     auto value = measure.get(region);
-    // As in the terminal: sums of part of the occurrences are those of one; outside ranges part of it says nothing.
+    // As in the terminal: sums of part of the occurrences are those of one; outside ranges part of it is meaningless.
     if (value && measure.tag.starts_with("gpu.") && region.gpu && region.gpu->partial) {
       if (region.occurrences <= 0)
         value.reset();

@@ -255,7 +255,7 @@ class TimelineWriter {
     double most = track.metric->kind == model::SampleKind::kShare ? 1 : 0;
     for (std::size_t b = 0; b < bins; ++b)
       if (weights[b] > 0) most = std::max(most, sums[b] / weights[b]);
-    if (most <= 0) return;  // an empty row says nothing
+    if (most <= 0) return;  // an empty row
     std::string bytes(bins, '\0');
     for (std::size_t b = 0; b < bins; ++b)
       if (weights[b] > 0) bytes[b] = static_cast<char>(1 + std::lround(254 * sums[b] / weights[b] / most));

@@ -6,7 +6,7 @@
 //   rangescope_wall_inclusive_seconds{path="decode > layer0",domain="",kind="push_pop",process="",thread=""} 0.75
 //   # EOF
 //
-// A family's samples stand together, so the report is walked once a family. Its base units are seconds, bytes and
+// A family's samples are adjacent, so the report is walked once a family. Its base units are seconds, bytes and
 // ratios: nanoseconds are written as seconds, the only conversion. Absent values have no sample. Hardware metrics form
 // one family, rangescope_metric, with their own name and unit as labels: their names are no valid family names.
 #include "report/formats.hpp"

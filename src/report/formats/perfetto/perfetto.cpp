@@ -328,7 +328,7 @@ class PerfettoWriter {
     });
   }
 
-  // Says what an id stands for, before its first use.
+  // Defines an id, before its first use.
   void intern(std::uint32_t field, std::uint64_t id, std::string_view text) {
     entry(field, id, [&](pbf_writer& named) { named.add_string(2, text.data(), text.size()); });
   }

@@ -17,7 +17,7 @@
 //                      dropped_links_count 14
 //   KeyValue           key 1, value 2 (AnyValue: string 1, bool 2, int 3)
 //
-// A profile has one kind of value (wall, CPU, GPU ...); what values mean says profile.hpp. Every range is a span, and
+// A profile has one kind of value (wall, CPU, GPU ...); profile.hpp explains the values. Every range is a span, and
 // every kernel, copy and set one below the range that launched it, to which it links: it runs later, and may end after
 // it. A span links to at most 128, OpenTelemetry's own limit. Ids follow from what the run is: the same in both files
 // and each time they are written.

@@ -5,7 +5,7 @@
 //   ValueType  type 1, unit 2        Sample    location_id 1 (the innermost first), value 2 (one a sample type)
 //   Location   id 1, line 4 (Line: function_id 1)     Function  id 1, name 2, system_name 3, filename 4
 //
-// What values mean says profile.hpp. Locations have no address.
+// profile.hpp explains the values. Locations have no address.
 #include <zlib.h>
 
 #include <cmath>

@@ -3,7 +3,7 @@
 //
 // Values of a sample are those of its innermost frame alone: self time of a range; below it functions by CPU samples,
 // and kernels by GPU time. They add up to what the run took. Ranges of several domains, and start/end ranges, overlap:
-// wall and GPU time are of the tree in which most time was spent; GPU work in others stands in "(other ranges)", and a
+// wall and GPU time are of the tree in which most time was spent; GPU work in others is in "(other ranges)", and a
 // comment names them. A kind of value of which nothing was recorded is left out. A range's kernels are told apart where
 // the report lists all of them for it and the ranges inside; else they are one, "(kernels)".
 #pragma once

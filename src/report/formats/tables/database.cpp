@@ -37,9 +37,9 @@ class Insert final : public Rows {
 class SqliteStore final : public Store {
  public:
   explicit SqliteStore(base::Database& database) : database_(database) {}
-  base::Result<std::unique_ptr<Rows>> begin(std::string_view table, const std::vector<Column>& columns) override {
+  base::Result<std::unique_ptr<Rows>> begin(std::string_view table, const std::vector<TableColumn>& columns) override {
     std::string declared, places;
-    for (const Column& column : columns) {
+    for (const TableColumn& column : columns) {
       constexpr const char* kTypes[] = {" integer", " real", " text"};
       declared += (declared.empty() ? "" : ", ") + column.name + kTypes[column.type];
       if (places.empty() && column.name == "id") declared += " primary key";

@@ -31,10 +31,11 @@ std::string hive_escape(std::string_view value) {
   return out;
 }
 
-std::string declared(const std::vector<Column>& columns) {
+std::string declared(const std::vector<TableColumn>& columns) {
   constexpr const char* kTypes[] = {" bigint", " double", " varchar"};
   std::string text;
-  for (const Column& column : columns) text += (text.empty() ? "\"" : ", \"") + column.name + '"' + kTypes[column.type];
+  for (const TableColumn& column : columns)
+    text += (text.empty() ? "\"" : ", \"") + column.name + '"' + kTypes[column.type];
   return text;
 }
 
@@ -72,7 +73,7 @@ class Appended : public Rows {
 class MemoryStore final : public Store {
  public:
   MemoryStore(const base::Duck& duck, const Partition& partition) : duck_(duck), partition_(partition) {}
-  base::Result<std::unique_ptr<Rows>> begin(std::string_view table, const std::vector<Column>& columns) override {
+  base::Result<std::unique_ptr<Rows>> begin(std::string_view table, const std::vector<TableColumn>& columns) override {
     const std::string name(table);
     TRY(duck_.execute("create table if not exists " + name + " (job varchar, rank bigint, " + declared(columns) + ")"));
     auto appender = TRY(duck_.append(name));
@@ -109,7 +110,7 @@ class ParquetStore final : public Store {
         below_(fs::path("job=" + hive_escape(partition.job)) /
                ("rank=" + (partition.rank ? std::to_string(*partition.rank) : std::string(kNullPartition)))),
         folder_(std::move(folder)) {}
-  base::Result<std::unique_ptr<Rows>> begin(std::string_view table, const std::vector<Column>& columns) override {
+  base::Result<std::unique_ptr<Rows>> begin(std::string_view table, const std::vector<TableColumn>& columns) override {
     const std::string name(table);
     const fs::path folder = folder_ / name / below_;
     std::error_code error;

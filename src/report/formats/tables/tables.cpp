@@ -51,15 +51,15 @@ std::string triple(const std::array<std::uint32_t, 3>& of) {
 }
 
 /// "id integer, name text, share real"
-std::vector<Column> columns_of(std::string_view text) {
-  std::vector<Column> columns;
+std::vector<TableColumn> columns_of(std::string_view text) {
+  std::vector<TableColumn> columns;
   for (const std::string_view part : base::split(text, ',')) {
     const std::string_view one = base::trim(part);
     const auto space = one.find(' ');
     const std::string_view type = one.substr(space + 1);
-    columns.push_back({std::string(one.substr(0, space)), type == "integer" ? Column::kInteger
-                                                          : type == "real"  ? Column::kReal
-                                                                            : Column::kText});
+    columns.push_back({std::string(one.substr(0, space)), type == "integer" ? TableColumn::kInteger
+                                                          : type == "real"  ? TableColumn::kReal
+                                                                            : TableColumn::kText});
   }
   return columns;
 }

@@ -40,7 +40,7 @@ struct Input {
   const model::Places& places;
 };
 
-struct Column {
+struct TableColumn {
   enum Type : std::uint8_t { kInteger, kReal, kText };  ///< 64 bits each; text in the bytes of the session
   std::string name;
   Type type = kText;
@@ -62,11 +62,11 @@ class Store {
  public:
   virtual ~Store() = default;
   [[nodiscard]] virtual base::Result<std::unique_ptr<Rows>> begin(std::string_view table,
-                                                                  const std::vector<Column>& columns) = 0;
+                                                                  const std::vector<TableColumn>& columns) = 0;
 };
 
 /// Every table, one after the other. Large ones (ranges, launches, kernels, copies, samples) are begun always, but
-/// filled only when `wanted` says so. O(rows).
+/// filled only when `wanted(table)`. O(rows).
 [[nodiscard]] base::Result<void> write_tables(const Input& input, Store& store,
                                               const std::function<bool(std::string_view table)>& wanted);
 [[nodiscard]] std::vector<std::string> table_names();
