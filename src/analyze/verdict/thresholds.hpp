@@ -57,6 +57,7 @@ inline constexpr Threshold kCovered{0.02, "of the run in ranges: below it their 
 inline constexpr Threshold kBetween{0.1, "of the time between first and last range: work that nobody put a name to"};
 
 inline constexpr Threshold kOneKernel{0.4, "of all kernels' time: halving it saves a fifth"};
+inline constexpr Threshold kHalfOfPhase{0.5, "of the kernels' time of a phase: the deepest module with so much"};
 inline constexpr Threshold kHot{0.1, "of the time in ranges: the largest part, where nothing better is known"};
 inline constexpr Threshold kAlmostAll{0.95, "of what was measured: one region says what all of them say"};
 inline constexpr Threshold kHardlyUsed{0.1, "of both peaks, gaps included: gaps and tiny grids, not latency of memory"};
