@@ -199,6 +199,25 @@ class Modules(unittest.TestCase):
                     self.assertEqual(self.one(report, "generate", "prefill", "Model")["gpu"]["kernels"], 3 * chunks * model)
                     self.assertEqual(decode["gpu"]["kernels"], 3 * (4 * model + 4 + 3))
 
+    def test_batches_by_their_kind(self):
+        """Of vLLM and SGLang, by what the batch holds; each kind comes after each other one."""
+        order = "pdmpmdddp-d"
+        names = {"p": "prefill", "d": "decode step", "m": "mixed batch"}
+        model = sum(ONE_STEP.values())
+        for version, python in PYTHONS.items():
+            for engine, form in (("vllm", "made"), ("vllm", "pickled"), ("sglang", "made")):
+                with self.subTest(version, engine=engine, form=form):
+                    report = self.profile(python, "batches", engine, order, form)
+                    other = "execute model" if engine == "vllm" else "forward" if order else ""
+                    for kind, name in {**names, "-": other}.items():
+                        region = self.one(report, name)
+                        kernels = model + 1 if engine == "vllm" else 1 if kind == "d" else model
+                        self.assertEqual(region["gpu"]["kernels"], order.count(kind) * kernels, name)
+                        if engine == "vllm" or kind != "d":  # one launch a call looks like a loop
+                            self.assertEqual(region["occurrences"], order.count(kind), name)
+                    if engine == "vllm":
+                        self.assertEqual(self.one(report, "sample tokens")["gpu"]["kernels"], len(order))
+
     def backward(self, report):
         """Kernels by the innermost module of `backward`."""
         seen = collections.Counter()
