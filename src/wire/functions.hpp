@@ -49,6 +49,7 @@ inline constexpr struct {
     {"load batch", "torch.utils.data.dataloader.*__next__"},
     {"save checkpoint", "torch.serialization.*save"},
     {"compile", "torch._dynamo.convert_frame.*compile*"},
+    {"compile", "jax._src.compiler.*compile_or_get_cached"},  // JAX 0.4
 };
 
 class Functions {
