@@ -609,6 +609,15 @@ TEST(Modules, WhatNoneHasHalfOfIsSharedOut) {
   EXPECT_EQ(of(found, "modules").text, "83 % of the kernel time of decode step: self_attn 50 %, mlp 50 %");
 }
 
+TEST(Modules, AreToldBesideMoreThanAReportShows) {
+  Program b = layered(6 * kMs, 4 * kMs);
+  for (int i = 0; i < 3; ++i) b.pause(200 * kMs).loop(i % 2 == 0 ? "load" : "store", 10, 10 * kMs, 6, kUs);
+  model::Report report = b.report();
+  judge(report);
+  EXPECT_LE(report.verdict.size(), 5u);
+  EXPECT_EQ(report.verdict.back().kind, "modules");
+}
+
 TEST(Modules, HaveTheirLimit) {
   Program b = layered(6 * kMs, 4 * kMs);
   model::Report report = b.report();
