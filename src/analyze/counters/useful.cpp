@@ -226,11 +226,9 @@ void for_each_meant(const std::vector<UsefulFlop>& rules, const Regions& regions
   }
 }
 
-// One slow occurrence does not count where all have the same to do; where they differ, only means belong together. What
-// a module launches runs on behind its last launch: its time is that of the GPU.
+// One slow occurrence does not count where all have the same to do; where they differ, only means belong together.
 double wall_of_sum(const model::Region& region, const WorkSum& sum) {
-  if (region.module && region.gpu && region.gpu->busy_ns_per_occurrence.mean > 0 && region.path.back().ends_with(')'))
-    return region.gpu->busy_ns_per_occurrence.mean;
+  if (gpu_time_counts(region)) return region.gpu->busy_ns_per_occurrence.mean;
   const auto& wall = region.wall.per_occurrence_ns;
   return sum.least == sum.most ? wall.median : wall.mean;
 }
@@ -241,6 +239,11 @@ bool has_counters(const model::Region& region) {
   return std::any_of(region.metrics.begin(), region.metrics.end(), [](const auto& one) {
     return !one.second.source.starts_with(kWorkSource) && !one.second.source.starts_with(kEstimated);
   });
+}
+
+bool gpu_time_counts(const model::Region& region) {
+  return region.module && region.gpu && region.gpu->busy_ns_per_occurrence.mean > 0 &&
+         region.path.back().ends_with(')');
 }
 
 Result<std::vector<UsefulFlop>> parse_useful(const std::vector<std::string>& written) {

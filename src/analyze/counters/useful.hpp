@@ -40,6 +40,10 @@ inline constexpr std::string_view kWorkSource = "--work ";
 /// True where a metric of the region was measured or sampled.
 [[nodiscard]] bool has_counters(const model::Region& region);
 
+/// Is useful work over the GPU's busy time and not the wall time? What a module launches runs on behind its last
+/// launch.
+[[nodiscard]] bool gpu_time_counts(const model::Region& region);
+
 /// kUsage with the part that is wrong and how to write it: no `=`, an expression or formula that cannot be parsed, a
 /// name other than payload, an unknown argument of transformer().
 [[nodiscard]] base::Result<std::vector<UsefulFlop>> parse_useful(const std::vector<std::string>& written);
