@@ -8,6 +8,7 @@
 #include "analyze/cpu/cpu.hpp"
 #include "analyze/names/fold.hpp"
 #include "analyze/statistics/spread.hpp"
+#include "base/units.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -226,6 +227,28 @@ base::Held<model::Bound> common_bound(const Report& report, const std::vector<st
   return bound;
 }
 
+/// Means over all instances; what one member lacks is absent.
+base::Held<model::Utilization> common_use(const Report& report, const std::vector<std::uint32_t>& members) {
+  using Use = model::Utilization;
+  base::Held<Use> common;
+  double all_ns = 0;
+  for (const std::uint32_t id : members) {
+    const Region& region = report.regions[id];
+    if (!region.utilization) return std::nullopt;
+    const Use& one = *region.utilization;
+    const double ns = static_cast<double>(region.occurrences) * std::max(one.useful_wall_ns, one.busy_ns);
+    if (!common) common = one;
+    for (const auto field : {&Use::executed, &Use::useful, &Use::bandwidth, &Use::useful_flop, &Use::useful_bytes}) {
+      std::optional<double>& mean = (*common).*field;
+      if (all_ns + ns > 0 && mean && one.*field) mean = (*mean * all_ns + *(one.*field) * ns) / (all_ns + ns);
+      if (!(one.*field)) mean.reset();
+    }
+    all_ns += ns;
+  }
+  if (common) common->formula = "mean of " + base::counted(members.size(), "region");
+  return common;
+}
+
 }  // namespace
 
 void add_rows(const Regions* regions, const std::vector<Phase>& phases, Report& report) {
@@ -253,6 +276,7 @@ void finish_rows(Report& report) {
     without_instances(*row.merged);
     share(row.merged->gpu);
     row.merged->bound = common_bound(report, row.members);
+    row.merged->utilization = common_use(report, row.members);
   }
 }
 

@@ -202,6 +202,39 @@ std::string bytes_formula(const Decoder& decoder, const Pass& pass) {
                      pass.tokens);
 }
 
+namespace {
+
+/// Rules of the modules of PyTorch that a pass calls, by the names that Hugging Face gives them: each is a decoder that
+/// lacks the rest. Layers that differ have none.
+void add_modules(const Decoder& decoder, const std::string& range, const Pass& flops, const Pass& bytes,
+                 UsefulRules& out) {
+  const bool plain = std::ranges::all_of(
+      range, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == ' ' || c == '-' || c == ';'; });
+  if (!plain) return;
+  std::string names = range;
+  std::ranges::replace(names, ';', '|');
+  Decoder attention = decoder, mlp = decoder, head;
+  attention.layers = mlp.layers = 1;
+  attention.dense = attention.moe_layers = attention.experts = attention.vocabulary = 0;
+  mlp.attention = mlp.scores = mlp.values = mlp.cache = mlp.vocabulary = mlp.windowed = 0;
+  mlp.dense /= decoder.layers;
+  mlp.moe_layers /= decoder.layers;
+  head.hidden = decoder.hidden;
+  head.vocabulary = decoder.vocabulary;
+  head.weight_bytes = decoder.weight_bytes;
+  const auto add = [&](const char* module, const Decoder& part) {
+    const std::string rule = "?regex:^(" + names + ")$/*/" + module + "=";
+    out.flops.push_back(rule + flop_formula(part, flops));
+    out.bytes.push_back(rule + bytes_formula(part, bytes));
+  };
+  if (decoder.windowed == 0) add("\\.(self_attn|attn|attention) \\(", attention);
+  if (decoder.moe_layers == 0 || decoder.moe_layers == decoder.layers)
+    add("\\.(mlp|feed_forward|block_sparse_moe) \\(", mlp);
+  add("^lm_head \\(", head);
+}
+
+}  // namespace
+
 Result<UsefulRules> expand_useful(const std::vector<std::string>& flops) {
   UsefulRules out;
   for (const std::string& written : flops) {
@@ -209,8 +242,9 @@ Result<UsefulRules> expand_useful(const std::vector<std::string>& flops) {
       out.flops.push_back(written);
       continue;
     }
-    std::map<std::string, std::string, std::less<>> given{
-        {"prefill", "prefill"}, {"decode", "decode"}, {"prompt", ""}, {"new", ""}, {"batch", "1"}, {"tokens", "1"}};
+    std::map<std::string, std::string, std::less<>> given{{"prefill", "prefill"}, {"decode", "decode;decode step"},
+                                                          {"prompt", ""},         {"new", ""},
+                                                          {"batch", "1"},         {"tokens", "1"}};
     const auto parts = base::split(written.size() > 5 ? std::string_view(written).substr(5) : std::string_view{}, ',');
     const auto refuse = [&](std::string what) {
       return base::fail(
@@ -245,6 +279,8 @@ Result<UsefulRules> expand_useful(const std::vector<std::string>& flops) {
     out.flops.push_back(given["decode"] + "=" + repeated(flop_formula(decoder, decode)));
     out.bytes.push_back(given["prefill"] + "=" + bytes_formula(decoder, {prompt, "0", given["batch"], "1"}));
     out.bytes.push_back(given["decode"] + "=" + repeated(bytes_formula(decoder, decode)));
+    add_modules(decoder, given["prefill"], prefill, {prompt, "0", given["batch"], "1"}, out);
+    add_modules(decoder, given["decode"], decode, decode, out);
     out.tokens.push_back(given["prefill"] + "=" + given["batch"] + "*" + prompt);
     out.tokens.push_back(given["decode"] + "=" + given["batch"] + "*" + times);
   }

@@ -57,7 +57,8 @@ struct Pass {
 
 /// `auto=CONFIG.json[,prefill=RANGE][,decode=RANGE][,prompt=N][,new=N][,batch=N][,tokens=N]` as rules of FLOPs,
 /// bytes and tokens; other texts stay in `flops`. Without `prompt` the ranges' payloads are the prompt's length and the
-/// cache's. `tokens`: how many an occurrence of decode makes (1). kUsage with how to write it.
+/// cache's. `tokens`: how many an occurrence of decode makes (1). With rules of the modules inside, where a program has
+/// such. kUsage with how to write it.
 struct UsefulRules {
   std::vector<std::string> flops, bytes, tokens;
 };

@@ -112,12 +112,23 @@ TEST(Decoder, AutoBecomesRules) {
   ASSERT_TRUE(base::write_file(file, kLlama3).has_value());
   const auto rules = expand_useful({"other=5", "auto=" + file + ",prompt=512,new=64,batch=4,decode=token"});
   ASSERT_TRUE(rules.has_value()) << rules.error().what;
-  ASSERT_EQ(rules->flops.size(), 3u);
+  ASSERT_EQ(rules->flops.size(), 9u);
   EXPECT_EQ(rules->flops[0], "other=5");
   const Decoder llama = decoder(kLlama3);
   EXPECT_EQ(value(rules->flops[1].substr(8)), value(flop_formula(llama, {"512", "256.5", "4", "1"})));
   EXPECT_EQ(value(rules->flops[2].substr(6)), value(flop_formula(llama, {"1", "544.5", "4", "1"})));
   EXPECT_TRUE(rules->bytes[1].starts_with("token="));
+  // Of modules: attention and MLP of all layers and the head are the pass.
+  const auto parts = [&](const std::vector<std::string>& all, std::size_t from) {
+    double sum = 0;
+    for (std::size_t i = from; i < from + 3; ++i) {
+      EXPECT_TRUE(all[i].starts_with("?regex:^(token)$/*/")) << all[i];
+      sum += (i < from + 2 ? llama.layers : 1) * value(all[i].substr(all[i].find('=') + 1));
+    }
+    return sum;
+  };
+  EXPECT_NEAR(parts(rules->flops, 6), value(flop_formula(llama, {"1", "544.5", "4", "1"})), 1e3);
+  EXPECT_NEAR(parts(rules->bytes, 5), value(bytes_formula(llama, {"1", "544.5", "4", "1"})), 1e3);
   EXPECT_EQ(expand_useful({"auto=" + file + ",promt=5"}).error().what, "auto has no argument 'promt=5'");
   EXPECT_EQ(expand_useful({"auto"}).error().what, "the model's config.json is not named");
 }

@@ -9,6 +9,7 @@
 #include <fnmatch.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
@@ -20,6 +21,10 @@ namespace rangescope::wire {
 // What a phase is called, and the function whose call it is. Names of files and functions are those of the releases
 // named. "first|later" is of a function that steps: a phase begins with each call of a module or known function that it
 // makes itself and goes on to the next; the first has another name.
+//
+// "other|first|second|third" with "@1.mode" behind the pattern is named by what the function's argument 1 holds in its
+// attribute `mode`: a number (an enumeration's) counts from the first; of a dictionary of numbers it is the first where
+// all are above 1 (requests to be filled), the second where all are 1 (a token each), the third where both are there.
 inline constexpr struct {
   const char *name, *pattern;
 } kPhasesOfFrameworks[] = {
@@ -27,10 +32,14 @@ inline constexpr struct {
     {"prefill", "transformers.generation.utils.*_prefill"},             // 4.57 to 5.17
     {"prefill|decode step", "transformers.generation.utils.*_sample"},  // 4.39 to 5.17, as the next
     {"prefill|decode step", "transformers.generation.utils.*_beam_search"},
-    {"prefill|decode step", "transformers.generation.utils.*greedy_search"},    // older ones
-    {"execute model", "vllm.v1.worker.gpu_model_runner.*execute_model"},        // vLLM 0.8 to 0.11
-    {"prefill", "sglang.srt.model_executor.model_runner.*forward_extend"},      // SGLang 0.4, 0.5
-    {"decode step", "sglang.srt.model_executor.model_runner.*forward_decode"},  // the same
+    {"prefill|decode step", "transformers.generation.utils.*greedy_search"},  // older ones
+    {"execute model|prefill|decode step|mixed batch",
+     "vllm.v1.worker.gpu_model_runner.*execute_model@1.num_scheduled_tokens"},  // vLLM 0.8 to 0.11
+    {"sample tokens", "vllm.v1.worker.gpu_model_runner.*sample_tokens"},
+    {"forward|prefill|decode step|mixed batch",
+     "sglang.srt.model_executor.model_runner.ModelRunner.forward@1.forward_mode"},  // SGLang 0.4, 0.5; CPython 3.11
+    {"forward|prefill|decode step|mixed batch",
+     "sglang.srt.model_executor.model_runner.forward@1.forward_mode"},          // before it
     {"training step", "lightning.pytorch.strategies.strategy.*training_step"},  // Lightning 2
     {"training step", "pytorch_lightning.strategies.strategy.*training_step"},  // the same by its other name
     {"validation step", "lightning.pytorch.strategies.strategy.*validation_step"},
@@ -40,6 +49,7 @@ inline constexpr struct {
     {"load batch", "torch.utils.data.dataloader.*__next__"},
     {"save checkpoint", "torch.serialization.*save"},
     {"compile", "torch._dynamo.convert_frame.*compile*"},
+    {"compile", "jax._src.compiler.*compile_or_get_cached"},  // JAX 0.4
 };
 
 class Functions {
@@ -64,10 +74,32 @@ class Functions {
       if (*at == '/') *at = '.';
     for (std::size_t i = 0; i < count_; ++i) {
       char pattern[512];
-      std::snprintf(pattern, sizeof pattern, "*.%s", entries_[i].pattern);
+      const char* text = entries_[i].pattern;
+      std::snprintf(pattern, sizeof pattern, "*.%.*s", static_cast<int>(std::strcspn(text, "@")), text);
       if (fnmatch(pattern, place, FNM_NOESCAPE) == 0) return i + 1;
     }
     return 0;
+  }
+  /// What its calls are told apart by: an argument, and its attribute. False where by nothing.
+  [[nodiscard]] bool by_argument(std::size_t number, std::size_t& argument, const char*& attribute) const {
+    const char* at = std::strchr(entries_[number - 1].pattern, '@');
+    if (at == nullptr || at[1] < '0' || at[1] > '9' || at[2] != '.' || entries_[number - 1].name == nullptr)
+      return false;
+    argument = static_cast<std::size_t>(at[1] - '0');
+    attribute = at + 3;
+    return true;
+  }
+  /// The name of those calls, by what was found: 0 is any other.
+  void name_of(std::size_t number, std::uint64_t which, char* into, std::size_t most) const {
+    const char* text = entries_[number - 1].name;
+    const char* first = text;
+    for (; which > 0; --which) {
+      const char* bar = std::strchr(text, '|');
+      if (bar == nullptr) text = first;  // more than names
+      if (bar == nullptr) break;
+      text = bar + 1;
+    }
+    std::snprintf(into, most, "%.*s", static_cast<int>(std::strcspn(text, "|")), text);
   }
   /// What its region is called: as chosen, else by the function itself.
   [[nodiscard]] const char* name_of(std::size_t number, const char* function) const {

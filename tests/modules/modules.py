@@ -199,6 +199,44 @@ class Modules(unittest.TestCase):
                     self.assertEqual(self.one(report, "generate", "prefill", "Model")["gpu"]["kernels"], 3 * chunks * model)
                     self.assertEqual(decode["gpu"]["kernels"], 3 * (4 * model + 4 + 3))
 
+    def test_batches_by_their_kind(self):
+        """Of vLLM and SGLang, by what the batch holds; each kind comes after each other one."""
+        order = "pdmpmdddp-d"
+        names = {"p": "prefill", "d": "decode step", "m": "mixed batch"}
+        model = sum(ONE_STEP.values())
+        for version, python in PYTHONS.items():
+            for engine, form in (("vllm", "made"), ("vllm", "pickled"), ("sglang", "made")):
+                with self.subTest(version, engine=engine, form=form):
+                    report = self.profile(python, "batches", engine, order, form)
+                    other = "execute model" if engine == "vllm" else "forward" if order else ""
+                    for kind, name in {**names, "-": other}.items():
+                        region = self.one(report, name)
+                        kernels = model + 1 if engine == "vllm" else 1 if kind == "d" else model
+                        self.assertEqual(region["gpu"]["kernels"], order.count(kind) * kernels, name)
+                        if engine == "vllm" or kind != "d":  # one launch a call looks like a loop
+                            self.assertEqual(region["occurrences"], order.count(kind), name)
+                    if engine == "vllm":
+                        self.assertEqual(self.one(report, "sample tokens")["gpu"]["kernels"], len(order))
+
+    def test_mfu_of_modules(self):
+        """FLOPs of an MLP of a decode step, 2 x 3 x 64 x 128, over the 3 us of its kernels; and the verdict's line."""
+        config = f"{self.folder}/config.json"
+        with open(config, "w") as file:
+            json.dump({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 128,
+                       "vocab_size": 100}, file)
+        words = ("--modules", "64", "--device", "h100-sxm", "--flops", f"auto={config},prompt=8,new=5")
+        report = self.profile("/usr/bin/python3", "hooks", "generate", "5", "3", "old", words=words)
+        mlp = self.one(report, "generate", "decode step", "Model", "model", "model.layers.2", "model.layers.2.mlp")["utilization"]
+        flop = 2 * 3 * 64 * 128
+        self.assertEqual((mlp["useful_flop"], mlp["useful_bytes"]), (flop, flop))
+        peak = float(mlp["formula"].split(" FLOP / (")[1].split()[0])
+        self.assertAlmostEqual(mlp["useful"] / (flop / (peak * 3e-6)), 1, 2)
+        self.assertIn("s busy)", mlp["formula"])
+        line = next(v for v in report["verdict"] if v["kind"] == "modules")
+        self.assertEqual(line["path"], "generate > decode step > Model > model.layers.#.mlp (Mlp) x4")
+        self.assertRegex(line["text"], r"^61 % of the kernel time of decode step, MFU 0.002 %, MBU 0.5 %: ")
+        self.assertFalse([note for note in report["notes"] if "matched no region" in note])
+
     def backward(self, report):
         """Kernels by the innermost module of `backward`."""
         seen = collections.Counter()

@@ -5,6 +5,7 @@ itself. Launches go to the stand-in driver ($STANDIN_CUDA). With a real PyTorch 
 """
 import ctypes
 import os
+import pickle
 import sys
 import threading
 import time
@@ -208,6 +209,27 @@ def main():
         from transformers.generation.utils import GenerationMixin
         for _ in range(int(rest[1])):
             GenerationMixin().generate(model, launch, int(rest[0]), rest[2] == "old")
+    elif scene == "batches":  # objects of a batch die before the next one and leave it their memory
+        if rest[0] == "vllm":
+            from vllm.v1.worker.gpu_model_runner import GPUModelRunner, SchedulerOutput
+            runner = GPUModelRunner(model, launch)
+
+            def batch(kind):
+                tokens = {"p": {"a": 700, "b": 12}, "d": {"a": 1, "b": 1}, "m": {"a": 1, "b": 40}, "-": {}}[kind]
+                made = SchedulerOutput([], None, dict(tokens), sum(tokens.values()))
+                if rest[2] == "pickled":  # as its workers get it
+                    made = pickle.loads(pickle.dumps(made))
+                runner.execute_model(made)
+                runner.sample_tokens(None)
+        else:
+            from sglang.srt.model_executor.model_runner import ForwardBatch, ForwardMode, ModelRunner
+            runner = ModelRunner(model, launch)
+
+            def batch(kind):
+                mode = {"p": ForwardMode.EXTEND, "d": ForwardMode.DECODE, "m": ForwardMode.MIXED, "-": ForwardMode.IDLE}[kind]
+                runner.forward(ForwardBatch(mode, 2))
+        for kind in rest[1]:
+            batch(kind)
     elif scene == "train":  # operators of autograd run on this thread: there is no GPU
         weights = [torch.ones(3, requires_grad=True) for _ in range(2)]
         optimizer = torch.optim.SGD(weights, lr=0.1)

@@ -226,6 +226,7 @@ std::optional<model::Utilization> utilization(const model::Region& region, const
     use.formula =
         fmt::format("executed: sum of FLOP / peak = {:.3g} s over {:.3g} s busy", seconds_at_peak, *busy_ns / 1e9);
   }
+  const char* of = gpu_time_counts(region) ? "busy" : "wall";
   if (region.utilization && region.utilization->useful_flop) {
     use.useful_flop = region.utilization->useful_flop;
     use.useful_wall_ns = region.utilization->useful_wall_ns;
@@ -235,10 +236,9 @@ std::optional<model::Utilization> utilization(const model::Region& region, const
     const std::string before = use.formula.empty() ? "" : "; ";
     if (peak > 0 && use.useful_wall_ns > 0) {
       use.useful = *use.useful_flop / (peak * use.useful_wall_ns / 1e9);
-      use.formula +=
-          before + fmt::format("useful: {:.3g} FLOP / ({:.3g} FLOP/s {}{} * {:.3g} s wall)", *use.useful_flop, peak,
-                               against.title, dominant == nullptr ? " (taken as the precision)" : "",
-                               use.useful_wall_ns / 1e9);
+      use.formula += before + fmt::format("useful: {:.3g} FLOP / ({:.3g} FLOP/s {}{} * {:.3g} s {})", *use.useful_flop,
+                                          peak, against.title, dominant == nullptr ? " (taken as the precision)" : "",
+                                          use.useful_wall_ns / 1e9, of);
     } else {
       use.formula +=
           before + fmt::format("useful: {:.3g} FLOP, and no peak is known for this device", *use.useful_flop);
@@ -249,9 +249,9 @@ std::optional<model::Utilization> utilization(const model::Region& region, const
     use.useful_wall_ns = region.utilization->useful_wall_ns;
     if (peaks != nullptr && peaks->memory_bytes_per_s > 0 && use.useful_wall_ns > 0) {
       use.bandwidth = *use.useful_bytes / (peaks->memory_bytes_per_s * use.useful_wall_ns / 1e9);
-      use.formula += (use.formula.empty() ? "" : "; ") +
-                     fmt::format("bandwidth: {:.3g} B / ({:.3g} B/s * {:.3g} s wall)", *use.useful_bytes,
-                                 peaks->memory_bytes_per_s, use.useful_wall_ns / 1e9);
+      use.formula += (use.formula.empty() ? "" : "; ") + fmt::format("bandwidth: {:.3g} B / ({:.3g} B/s * {:.3g} s {})",
+                                                                     *use.useful_bytes, peaks->memory_bytes_per_s,
+                                                                     use.useful_wall_ns / 1e9, of);
     }
   }
   if (region.utilization && region.utilization->useful_tokens) {

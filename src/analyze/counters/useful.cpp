@@ -103,8 +103,10 @@ Result<UsefulFlop> parse_one(const std::string& written, const std::string& opti
         std::string(of_work ? "no range and work" : "no range and FLOPs") + " in '" + base::printable(written) + "'",
         option);
   UsefulFlop rule;
-  rule.written = written;
-  auto terms = model::parse_terms(base::trim(std::string_view(written).substr(0, equals)));
+  rule.where_found = written.starts_with('?');
+  rule.written = written.substr(rule.where_found ? 1 : 0);
+  auto terms = model::parse_terms(
+      base::trim(std::string_view(written).substr(rule.where_found ? 1 : 0, equals - (rule.where_found ? 1 : 0))));
   if (!terms) return base::fail(std::move(terms));
   rule.terms = std::move(*terms);
   std::string formula(base::trim(std::string_view(written).substr(equals + 1)));
@@ -212,20 +214,21 @@ void for_each_meant(const std::vector<UsefulFlop>& rules, const Regions& regions
       any = true;
       model::Region& region = report.regions[r];
       const WorkSum sum = sum_of(rule, regions, r);
-      if (sum.without > 0)
+      if (sum.without > 0 && !rule.where_found)
         region.notes.push_back(fmt::format("no {} by '{}': {} of {} without a payload, or without a value", what,
                                            rule.written, sum.without,
                                            base::counted(sum.without + sum.occurrences, "instance")));
-      else if (sum.occurrences > 0)
+      else if (sum.without == 0 && sum.occurrences > 0)
         each(rule, region, sum);
     }
-    if (!any)
+    if (!any && !rule.where_found)
       report.notes.push_back((rule.unit.empty() ? "--flops '" : "--work '") + rule.written + "' matched no region.");
   }
 }
 
 // One slow occurrence does not count where all have the same to do; where they differ, only means belong together.
 double wall_of_sum(const model::Region& region, const WorkSum& sum) {
+  if (gpu_time_counts(region)) return region.gpu->busy_ns_per_occurrence.mean;
   const auto& wall = region.wall.per_occurrence_ns;
   return sum.least == sum.most ? wall.median : wall.mean;
 }
@@ -236,6 +239,11 @@ bool has_counters(const model::Region& region) {
   return std::any_of(region.metrics.begin(), region.metrics.end(), [](const auto& one) {
     return !one.second.source.starts_with(kWorkSource) && !one.second.source.starts_with(kEstimated);
   });
+}
+
+bool gpu_time_counts(const model::Region& region) {
+  return region.module && region.gpu && region.gpu->busy_ns_per_occurrence.mean > 0 &&
+         region.path.back().ends_with(')');
 }
 
 Result<std::vector<UsefulFlop>> parse_useful(const std::vector<std::string>& written) {

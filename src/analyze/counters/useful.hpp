@@ -32,12 +32,17 @@ struct UsefulFlop {
   std::vector<model::RangeTerm> terms;  ///< regions that begin to match one of them
   base::Formula flop;                   ///< over `payload`
   std::string unit;                     ///< of work, singular: "token"; "" of FLOPs and bytes
+  bool where_found = false;             ///< "?decode=...": nothing is said where it matches no region
 };
 
 /// How the source of a rate begins: it names what the user gave, not what a counter measured.
 inline constexpr std::string_view kWorkSource = "--work ";
 /// True where a metric of the region was measured or sampled.
 [[nodiscard]] bool has_counters(const model::Region& region);
+
+/// Is useful work over the GPU's busy time and not the wall time? What a module launches runs on behind its last
+/// launch.
+[[nodiscard]] bool gpu_time_counts(const model::Region& region);
 
 /// kUsage with the part that is wrong and how to write it: no `=`, an expression or formula that cannot be parsed, a
 /// name other than payload, an unknown argument of transformer().
@@ -48,7 +53,7 @@ inline constexpr std::string_view kWorkSource = "--work ";
                                                                const std::vector<std::string>& tokens);
 
 /// Sets what `into` points at, useful_flop or useful_bytes (mean over closed occurrences), of Region::utilization and
-/// the wall time that goes with it. A region
+/// the wall time that goes with it, of a module the GPU's busy time. A region
 /// whose occurrences lack the payload that the formula needs gets a note instead; a rule that matches no region a note
 /// of the report. O(rules * (regions + their occurrences)).
 void add_useful(const std::vector<UsefulFlop>& rules, std::optional<double> model::Utilization::*into,

@@ -70,6 +70,20 @@ std::string_view without(std::string_view name, std::string_view key, Value valu
   return value(printed) && printed.at_end() ? name.substr(0, at) : name;
 }
 
+/// "XlaModule: jit_step" of XLA's "XlaModule:#hlo_module=jit_step,program_id=7#"; "" of other names.
+std::string of_xla(std::string_view name) {
+  constexpr std::string_view kDomain = "TSL:";
+  if (name.starts_with(kDomain)) name.remove_prefix(kDomain.size());
+  const std::size_t hash = name.find(":#");
+  if (hash == std::string_view::npos || name.size() < hash + 3 || name.back() != '#') return {};
+  const std::string_view what = name.substr(0, hash), pairs = name.substr(hash + 2, name.size() - hash - 3);
+  for (const std::string_view key : {"hlo_op", "hlo_module", "module", "name"})
+    for (const std::string_view pair : base::split(pairs, ','))
+      if (pair.size() > key.size() + 1 && pair.starts_with(key) && pair[key.size()] == '=')
+        return std::string(what) + ": " + std::string(pair.substr(key.size() + 1));
+  return {};
+}
+
 std::string_view without_metadata(std::string_view name) {
   if (name.empty() || (name.back() != ']' && !is_digit(name.back()))) return name;
   const auto number = [](Printed& printed) { return printed.number(); };
@@ -184,6 +198,7 @@ void fold_summary(model::Summary& summary, Fold fold) {
 
 std::string folded_name(std::string_view name, FoldNames how) {
   if (how == FoldNames::kOff) return std::string(name);
+  if (const std::string of = of_xla(name); !of.empty()) return how == FoldNames::kNumbers ? without_numbers(of) : of;
   const std::string_view left = without_metadata(name);
   return how == FoldNames::kNumbers ? without_numbers(left) : std::string(left);
 }

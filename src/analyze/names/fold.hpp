@@ -5,6 +5,10 @@
 //
 //   ", seq = N"   ", op_id = N"   ", sizes = [[4, 8], [], [8, 2]]"   ", input_op_ids = [(21,0), (0,-1)]"
 //
+// Of what XLA (JAX, TensorFlow) writes behind ":#" it leaves the HLO's or the module's name:
+// "TSL:Thunk:#hlo_op=fusion.3,hlo_module=jit_step,program_id=7#" is "Thunk: fusion.3", and "XlaModule:#hlo_module=
+// jit_step,program_id=7#" is "XlaModule: jit_step".
+//
 // kNumbers then writes `#` for every run of digits that no letter follows, and before which stands
 //   - no letter and no digit behind one: `iter 17`, `step_3`, `layer.0.attn`, `[7]`, `17`;
 //   - or a word of letters alone (`layer0`), unless that is a single letter (`f16`, `h100`, `v2`) or the name of a

@@ -38,6 +38,20 @@ TEST(FoldedName, CutsWhatEmitNvtxWrites) {
   EXPECT_EQ(cut("step 17, op_id = 3"), "step 17");
 }
 
+/// Names of XLA: of its sources and of public recordings, from jaxlib 0.3 to 0.6.
+TEST(FoldedName, OfXlaAreTheModuleAndTheHlo) {
+  EXPECT_EQ(cut("TSL:XlaModule:#hlo_module=jit_step,program_id=7#"), "XlaModule: jit_step");
+  EXPECT_EQ(cut("XlaModule:#prefix=jit(step)/jit(main),hlo_module=jit_step,program_id=12#"), "XlaModule: jit_step");
+  EXPECT_EQ(cut("Thunk:#hlo_op=fusion.3#"), "Thunk: fusion.3");
+  EXPECT_EQ(cut("Thunk:#hlo_op=fusion.3,hlo_module=jit_step,program_id=7#"), "Thunk: fusion.3");
+  EXPECT_EQ(cut("Thunk:#name=/dot_general,hlo_op=gemm.1#"), "Thunk: gemm.1");
+  EXPECT_EQ(cut("XlaCompile:#module=jit_step,program_id=3#"), "XlaCompile: jit_step");
+  EXPECT_EQ(cut("TSL:XlaPass:#name=fusion#"), "XlaPass: fusion");
+  EXPECT_EQ(counted("Thunk:#hlo_op=fusion.3#"), "Thunk: fusion.#");
+  for (const char* name : {"XlaModule:#", ":##", "XlaModule:#hlo_module=#", "a:#b#", "step #3", "Thunk:#hlo_op=a"})
+    EXPECT_EQ(cut(name), name);
+}
+
 TEST(FoldedName, KeepsWhatEmitNvtxDoesNotWrite) {
   for (const char* name : {"",
                            "aten::mm",

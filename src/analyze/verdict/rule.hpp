@@ -107,6 +107,7 @@ void find_slow_links(const Case& known, std::vector<model::Verdict>& out);
 void find_imbalance(const Case& known, std::vector<model::Verdict>& out);
 void find_outside(const Case& known, std::vector<model::Verdict>& out);
 void find_kernel(const Case& known, std::vector<model::Verdict>& out);
+void find_modules(const Case& known, std::vector<model::Verdict>& out);
 void find_hot_region(const Case& known, std::vector<model::Verdict>& out);
 void find_throttled(const Case& known, std::vector<model::Verdict>& out);
 void find_profiler(const Case& known, std::vector<model::Verdict>& out);

@@ -39,13 +39,14 @@ inline constexpr double kStartUp = 0.5;   ///< of a program before and after its
 inline constexpr double kCovered = 0.02;  ///< of the run in ranges: less cannot explain the run
 inline constexpr double kBetween = 0.1;   ///< of the time from first to last range: unnamed work
 
-inline constexpr double kOneKernel = 0.4;   ///< of all kernel time: halving it saves a fifth
-inline constexpr double kHot = 0.1;         ///< of the time in ranges: the fallback where nothing else is known
-inline constexpr double kAlmostAll = 0.95;  ///< of what was measured: one region speaks for all
-inline constexpr double kHardlyUsed = 0.1;  ///< of both peaks: gaps and tiny grids, not memory latency
-inline constexpr double kSmallGrid = 1;     ///< waves: a smaller grid leaves SMs without work
-inline constexpr double kOccupied = 0.25;   ///< of the warps that fit: too few to hide memory latency
-inline constexpr double kPadded = 1.5;      ///< executed over useful FLOPs: more than rounding up the last tile
+inline constexpr double kOneKernel = 0.4;    ///< of all kernel time: halving it saves a fifth
+inline constexpr double kHalfOfPhase = 0.5;  ///< of a phase's kernel time: the deepest module with so much
+inline constexpr double kHot = 0.1;          ///< of the time in ranges: the fallback where nothing else is known
+inline constexpr double kAlmostAll = 0.95;   ///< of what was measured: one region speaks for all
+inline constexpr double kHardlyUsed = 0.1;   ///< of both peaks: gaps and tiny grids, not memory latency
+inline constexpr double kSmallGrid = 1;      ///< waves: a smaller grid leaves SMs without work
+inline constexpr double kOccupied = 0.25;    ///< of the warps that fit: too few to hide memory latency
+inline constexpr double kPadded = 1.5;       ///< executed over useful FLOPs: more than rounding up the last tile
 
 inline constexpr double kProfiler = 0.05;   ///< of the region: a table shows it from there on
 inline constexpr double kTooShortNs = 150;  ///< recording a range takes some 50 ns, part of it inside the range

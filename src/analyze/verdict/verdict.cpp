@@ -21,8 +21,8 @@ namespace {
 constexpr auto kRules = std::to_array<Rule>({
     find_waits_for_cpu, find_held,       find_synchronization, find_copies,     find_bounds,    find_stalls,
     find_padding,       find_warm_up,    find_uneven,          find_stragglers, find_slow_gpus, find_slow_hosts,
-    find_uneven_work,   find_slow_links, find_imbalance,       find_outside,    find_kernel,    find_hot_region,
-    find_throttled,     find_profiler,   find_cuda_calls,      find_start_up,   find_idle_gpu,
+    find_uneven_work,   find_slow_links, find_imbalance,       find_outside,    find_kernel,    find_modules,
+    find_hot_region,    find_throttled,  find_profiler,        find_cuda_calls, find_start_up,  find_idle_gpu,
 });
 
 /// "CUDA" or "HIP" where every operator is a call of it; else "".
@@ -231,7 +231,12 @@ model::Verdict Case::about_run(std::string_view kind, std::string text, std::opt
 model::Verdict Case::about(std::string_view kind, std::size_t row, std::string text,
                            std::optional<double> saves_ns) const {
   model::Verdict verdict = about_run(kind, std::move(text), saves_ns);
-  verdict.path = model::path_text(region(row));
+  // A module's name has the modules around it: "decode step > model.layers.#.mlp (LlamaMLP)".
+  std::vector<std::string> path = region(row).path;
+  for (std::size_t i = region(row).module ? path.size() : 0; i-- > 1;)
+    if (const std::size_t type = path[i - 1].rfind(" ("); path[i].starts_with(path[i - 1].substr(0, type) + "."))
+      path.erase(path.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+  verdict.path = model::path_text(region(row).domain, path);
   if (region(row).kind == model::RangeKind::kStartEnd) verdict.path += " [start/end]";
   if (report_.rows[row].siblings > 1) verdict.path += fmt::format(" x{}", report_.rows[row].siblings);
   verdict.region = report_.rows[row].members.front();
@@ -285,7 +290,12 @@ void judge(model::Report& report, std::string_view named) {
     };
     return weight(a) > weight(b);
   });
-  if (found.size() > kMostVerdicts) found.resize(kMostVerdicts);
+  if (found.size() > kMostVerdicts) {  // where the model's time goes is told beside what costs it
+    const auto modules = std::ranges::find(found, "modules", &model::Verdict::kind);
+    if (modules != found.end() && modules - found.begin() >= static_cast<std::ptrdiff_t>(kMostVerdicts))
+      std::swap(*modules, found[kMostVerdicts - 1]);
+    found.resize(kMostVerdicts);
+  }
   for (model::Verdict& verdict : found)
     if (!claims_savings(verdict)) verdict.saves_ns.reset(), verdict.saves_share.reset();
   report.verdict = std::move(found);

@@ -564,5 +564,76 @@ TEST(Verdict, AtMostFiveAndWorstFirst) {
   }
 }
 
+/// Four steps of a model of four layers: kernels of `attention` ns and `mlp` ns in each, and of `other` behind them.
+Program layered(std::int64_t attention, std::int64_t mlp, std::int64_t other = 0) {
+  Program b;
+  for (int i = 0; i < 4; ++i) {
+    const std::int64_t begin = b.now;
+    const auto module = [&](const std::string& name, std::int64_t end) {
+      b.session.ranges[b.range(b.t, name, begin, end)].module = true;
+    };
+    const auto whole = 4 * (attention + mlp);
+    module("decode step", begin + whole + other);
+    module("Model", begin + whole);
+    module("model (Decoder)", begin + whole);
+    for (int layer = 0; layer < 4; ++layer) {
+      const std::string name = "model.layers." + std::to_string(layer);
+      const std::int64_t from = b.now, middle = from + attention, end = middle + mlp;
+      for (const auto& [part, start, stop] :
+           {std::tuple(" (Layer)", from, end), {".self_attn (Attention)", from, middle}, {".mlp (Mlp)", middle, end}})
+        b.session.ranges[b.range(b.t, name + part, start, stop)].module = true;
+      b.kernel(b.launch(b.t, from + 10, from + 20), "flash", from + 30, middle, b.gpu);
+      b.kernel(b.launch(b.t, middle + 10, middle + 20), "gemm", middle + 30, end, b.gpu);
+      b.now = end;
+    }
+    if (other > 0) b.kernel(b.launch(b.t, b.now + 10, b.now + 20), "sample", b.now + 30, b.now + other, b.gpu);
+    b.now += other;
+  }
+  b.session.end_ns = b.now;
+  return b;
+}
+
+TEST(Modules, TheDeepestThatHasHalfOfItsPhase) {
+  const auto found = layered(6 * kMs, 4 * kMs).verdict();
+  const model::Verdict& one = of(found, "modules");
+  EXPECT_EQ(one.path, "decode step > Model > model.layers.#.self_attn (Attention) x4");
+  EXPECT_EQ(one.text, "60 % of the kernel time of decode step");
+  EXPECT_NEAR(one.evidence.at("share_of_phase"), 0.6, 1e-3);
+  EXPECT_FALSE(one.saves_ns.has_value());
+  EXPECT_FALSE(has(Program().loop("step", 5, 10 * kMs, 2, 4 * kMs).verdict(), "modules"));
+}
+
+TEST(Modules, WhatNoneHasHalfOfIsSharedOut) {
+  const auto found = layered(5 * kMs, 5 * kMs, 8 * kMs).verdict();
+  EXPECT_EQ(of(found, "modules").path, "decode step > Model > model.layers.# (Layer) x4");
+  EXPECT_EQ(of(found, "modules").text, "83 % of the kernel time of decode step: self_attn 50 %, mlp 50 %");
+}
+
+TEST(Modules, AreToldBesideMoreThanAReportShows) {
+  Program b = layered(6 * kMs, 4 * kMs);
+  for (int i = 0; i < 3; ++i) b.pause(200 * kMs).loop(i % 2 == 0 ? "load" : "store", 10, 10 * kMs, 6, kUs);
+  model::Report report = b.report();
+  judge(report);
+  EXPECT_LE(report.verdict.size(), 5u);
+  EXPECT_EQ(report.verdict.back().kind, "modules");
+}
+
+TEST(Modules, HaveTheirLimit) {
+  Program b = layered(6 * kMs, 4 * kMs);
+  model::Report report = b.report();
+  for (model::Region& region : report.regions) {
+    region.bound = model::Bound{"memory: dram", "", 0.71, 0.09};
+    region.utilization = model::Utilization{.useful = 0.02, .bandwidth = 0.6};
+  }
+  finish_rows(report);
+  judge(report);
+  EXPECT_EQ(of(report.verdict, "modules").text,
+            "60 % of the kernel time of decode step, memory-bound (memory 71 %, compute 9.0 % of peak)");
+  for (model::Region& region : report.regions) region.bound.reset();
+  finish_rows(report);
+  judge(report);
+  EXPECT_EQ(of(report.verdict, "modules").text, "60 % of the kernel time of decode step, MFU 2.0 %, MBU 60 %");
+}
+
 }  // namespace verdict_test
 }  // namespace rangescope::analyze

@@ -10,8 +10,9 @@ namespace rangescope::inject::python {
 namespace {
 
 // Of a type, behind its header: all versions of 3.9 to 3.15 have the same.
-constexpr std::uint32_t kTypeName = 8, kTypeFlags = 152, kTypeDictionary = 272;
-constexpr std::uint64_t kManagedDictionary = 1 << 4;
+constexpr std::uint32_t kTypeName = 8, kTypeSize = 16, kTypeFlags = 152, kTypeDictionary = 272;
+constexpr std::uint64_t kInlineValues = 1 << 2, kManagedDictionary = 1 << 4, kNumber = 1 << 24, kIsDictionary = 1 << 29;
+constexpr std::uint32_t kCachedKeys[] = {872 - 16, 880 - 16, 880 - 16, 880 - 16, 880 - 16};  // 3.11 to 3.15
 
 /// The library of an interpreter that a program loaded for itself alone, else the program.
 void* library_of_python() {
@@ -79,19 +80,57 @@ bool Interpreter::type_name(const OwnMemory& memory, std::uint64_t type, char* i
   return into[0] != '\0';
 }
 
+bool Interpreter::flags_of(const OwnMemory& memory, std::uint64_t object, std::uint64_t& type,
+                           std::uint64_t& flags) const {
+  return memory.copy(object + fields.type, &type, sizeof type) &&
+         memory.copy(type + header() + kTypeFlags, &flags, sizeof flags);
+}
+
+std::uint64_t Interpreter::dictionary_place(const OwnMemory& memory, std::uint64_t object) const {
+  std::uint64_t type = 0, flags = 0;
+  if (!flags_of(memory, object, type, flags)) return 0;
+  if (minor >= 11 && (flags & kManagedDictionary) != 0)
+    return object - (header() > 16 ? 8 : 24);  // builds without a lock of all threads have another header
+  std::int64_t offset = 0;
+  if (!memory.copy(type + header() + kTypeDictionary, &offset, sizeof offset) || offset <= 0) return 0;
+  return object + static_cast<std::uint64_t>(offset);
+}
+
 std::uint64_t Interpreter::attributes(const OwnMemory& memory, std::uint64_t object) const {
-  std::uint64_t type = 0, flags = 0, place = 0, dictionary = 0;
-  if (!memory.copy(object + fields.type, &type, sizeof type)) return 0;
-  if (!memory.copy(type + header() + kTypeFlags, &flags, sizeof flags)) return 0;
-  if (minor >= 11 && (flags & kManagedDictionary) != 0) {
-    place = object - (header() > 16 ? 8 : 24);  // builds without a lock of all threads have another header
-  } else {
-    std::int64_t offset = 0;
-    if (!memory.copy(type + header() + kTypeDictionary, &offset, sizeof offset) || offset <= 0) return 0;
-    place = object + static_cast<std::uint64_t>(offset);
-  }
-  if (!memory.copy(place, &dictionary, sizeof dictionary)) return 0;
+  std::uint64_t dictionary = 0;
+  const std::uint64_t place = dictionary_place(memory, object);
+  if (place == 0 || !memory.copy(place, &dictionary, sizeof dictionary)) return 0;
   return (dictionary & 7) == 0 ? dictionary : 0;  // 3.12 tags attributes that have no dictionary yet
+}
+
+bool Interpreter::inline_attributes(const OwnMemory& memory, std::uint64_t object, std::uint64_t& keys,
+                                    std::uint64_t& values) const {
+  std::uint64_t type = 0, flags = 0, size = 0;
+  if (minor < 11 || !flags_of(memory, object, type, flags) || (flags & kManagedDictionary) == 0) return false;
+  if (!memory.copy(type + header() + kCachedKeys[minor - 11], &keys, sizeof keys) || keys == 0) return false;
+  if (minor >= 13) {  // they follow the instance
+    std::uint8_t valid = 0;
+    if ((flags & kInlineValues) == 0 || !memory.copy(type + header() + kTypeSize, &size, sizeof size)) return false;
+    values = object + (size & 0xffffffff);
+    return memory.copy(values + 3, &valid, sizeof valid) && valid == 1;
+  }
+  if (!memory.copy(object - (minor == 11 ? 32 : 24), &values, sizeof values) || values == 0) return false;
+  values += values & 1;  // tagged by 3.12
+  return true;
+}
+
+bool Interpreter::number(const OwnMemory& memory, std::uint64_t object, std::uint32_t& value) const {
+  std::uint64_t type = 0, flags = 0, size = 0;
+  if (!flags_of(memory, object, type, flags) || (flags & kNumber) == 0) return false;
+  if (!memory.copy(object + header(), &size, sizeof size)) return false;
+  const std::uint64_t digits = minor >= 12 ? size >> 3 : size, sign = minor >= 12 ? size & 3 : 0;
+  value = 0;
+  return digits == 0 || (digits == 1 && sign == 0 && memory.copy(object + header() + 8, &value, sizeof value));
+}
+
+bool Interpreter::is_dictionary(const OwnMemory& memory, std::uint64_t object) const {
+  std::uint64_t type = 0, flags = 0;
+  return flags_of(memory, object, type, flags) && (flags & kIsDictionary) != 0;
 }
 
 Items::~Items() {
@@ -101,8 +140,17 @@ Items::~Items() {
 bool Items::read(std::uint64_t dictionary) {
   count_ = 0;
   std::uint64_t both[2];  // keys, values
-  if (!memory_.copy(dictionary + python_.header() + 16, both, sizeof both)) return false;
-  const auto [keys, values] = both;
+  return memory_.copy(dictionary + python_.header() + 16, both, sizeof both) && read(both[0], both[1]);
+}
+
+bool Items::read_attributes(std::uint64_t object) {
+  count_ = 0;
+  std::uint64_t keys = 0, values = 0;
+  if (const std::uint64_t dictionary = python_.attributes(memory_, object); dictionary != 0) return read(dictionary);
+  return python_.inline_attributes(memory_, object, keys, values) && read(keys, values);
+}
+
+bool Items::read(std::uint64_t keys, std::uint64_t values) {
   struct {
     std::uint64_t references, sizes, lookup_or_usable, count_or_usable, count;
   } head;
@@ -137,8 +185,8 @@ bool Items::read(std::uint64_t dictionary) {
   if (count == 0) return true;
   values_ = words_ + count * stride_;
   if (!memory_.copy(entries_, words_, count * stride_ * sizeof(std::uint64_t))) return false;
-  if (split_ && !memory_.copy(values + (python_.minor >= 13 ? 8 : 0), values_, count * sizeof(std::uint64_t)))
-    return false;
+  values_at_ = values + (python_.minor >= 13 ? 8 : 0);
+  if (split_ && !memory_.copy(values_at_, values_, count * sizeof(std::uint64_t))) return false;
   count_ = count;
   return true;
 }
@@ -146,8 +194,9 @@ bool Items::read(std::uint64_t dictionary) {
 bool Items::item(std::size_t number, Item& into) const {
   if (number >= count_) return false;
   const std::uint64_t* entry = words_ + number * stride_ + (stride_ - 2);
-  into = {entry[0], split_ ? values_[number] : entry[1],
-          split_ ? 0 : entries_ + (number * stride_ + (stride_ - 2)) * sizeof(std::uint64_t)};
+  const std::uint64_t place = entries_ + (number * stride_ + (stride_ - 2)) * sizeof(std::uint64_t);
+  into = {entry[0], split_ ? values_[number] : entry[1], split_ ? 0 : place,
+          split_ ? values_at_ + number * sizeof(std::uint64_t) : place + 8};
   return true;
 }
 

@@ -28,8 +28,19 @@ struct Interpreter {
   [[nodiscard]] bool text(const OwnMemory& memory, std::uint64_t object, char* into, std::size_t most) const;
   /// The name of a type, without what it is in.
   [[nodiscard]] bool type_name(const OwnMemory& memory, std::uint64_t type, char* into, std::size_t most) const;
-  /// The dictionary of an instance's attributes; 0 where it has none.
+  /// Where an instance has the dictionary of its attributes; 0 where it has none.
+  [[nodiscard]] std::uint64_t dictionary_place(const OwnMemory& memory, std::uint64_t object) const;
   [[nodiscard]] std::uint64_t attributes(const OwnMemory& memory, std::uint64_t object) const;
+  /// Where attributes are that have no dictionary (yet): keys of the type, values of the instance. Since 3.11.
+  [[nodiscard]] bool inline_attributes(const OwnMemory& memory, std::uint64_t object, std::uint64_t& keys,
+                                       std::uint64_t& values) const;
+  /// A whole number below 2^30, an enumeration's too.
+  [[nodiscard]] bool number(const OwnMemory& memory, std::uint64_t object, std::uint32_t& value) const;
+  [[nodiscard]] bool is_dictionary(const OwnMemory& memory, std::uint64_t object) const;
+
+ private:
+  [[nodiscard]] bool flags_of(const OwnMemory& memory, std::uint64_t object, std::uint64_t& type,
+                              std::uint64_t& flags) const;
 };
 
 /// The items of a dictionary, as it was when they were copied.
@@ -42,17 +53,21 @@ class Items {
 
   /// False where that is no dictionary, or a larger one than kMost.
   [[nodiscard]] bool read(std::uint64_t dictionary);
+  /// The attributes of an instance.
+  [[nodiscard]] bool read_attributes(std::uint64_t object);
   struct Item {
     std::uint64_t key = 0, value = 0;
-    std::uint64_t place = 0;  ///< where both stand; 0: the value stands elsewhere
+    std::uint64_t place = 0;     ///< where both stand; 0: the value stands elsewhere
+    std::uint64_t value_at = 0;  ///< where the value stands
   };
   /// False behind the last one. Of one that was taken out, key or value is 0.
   [[nodiscard]] bool item(std::size_t number, Item& into) const;
 
  private:
+  bool read(std::uint64_t keys, std::uint64_t values);
   const Interpreter& python_;
   const OwnMemory& memory_;
-  std::uint64_t entries_ = 0;  ///< where they stood
+  std::uint64_t entries_ = 0, values_at_ = 0;  ///< where they stood
   std::size_t count_ = 0, stride_ = 0, room_ = 0;
   bool split_ = false;
   std::uint64_t* words_ = nullptr;  ///< of the entries, then of values that stand apart

@@ -55,8 +55,17 @@ class Image {
     }
   }
 
+  /// Its frames are those of a function that is told apart by what its argument holds.
+  void of_batches() {
+    text(kName, "Runner.run");
+    words[kName + 7] = words[kName + 8] = 0;
+    for (std::size_t i = 0; i < 16; ++i) words[kFrames + i * 16 + 10] = at(kSelves);
+    put(kType + 168 / 8, 1 << 24 | 1 << 29);  // numbers and dictionaries both
+    chosen = "other|prefill|decode|mixed=*Runner.run@1._modules";
+  }
+
   std::string walk() {
-    std::string told;
+    std::string told, functions = chosen, off = "off";
     Modules modules(
         [](void* user, std::uint32_t around, const char* name, const char* type, bool) {
           *static_cast<std::string*>(user) += std::to_string(around) + ":" + name + ":" + type + " ";
@@ -64,6 +73,7 @@ class Image {
         },
         &told);
     modules.interpreter() = python;
+    if (!functions.empty()) modules.functions().choose(off.data(), functions.data());
     auto* thread = Modules::new_thread();
     const Here here = modules.here(*thread, at(kThread), 1);
     Modules::end_thread(thread);
@@ -75,6 +85,7 @@ class Image {
   static constexpr std::size_t kThread = 16, kCframe = 64, kCode = 80, kName = 128, kFile = 144, kModules = 176,
                                kType = 200, kTypeName = 240, kCodeType = 250, kCellType = 251, kTextType = 252,
                                kFrames = 256, kSelves = 1280, kTexts = 1792, kDictionaries = 2304;
+  std::string chosen;
   std::vector<std::uint64_t> words = std::vector<std::uint64_t>(kWords, 0);
   Interpreter python;
 
@@ -112,15 +123,36 @@ TEST(PythonModules, AModuleThatNoneHoldsHasItsTypeAlone) {
   EXPECT_EQ(image.walk(), "0::Layer 1::Layer 2:m1:Layer 3");
 }
 
+TEST(PythonModules, ABatchIsNamedByWhatItHolds) {
+  Image image(3);
+  image.of_batches();
+  const std::size_t items = Image::kDictionaries + 16, number = Image::kSelves + 4;
+  image.words[number + 2] = 1 << 3;  // one digit
+  image.words[items + 2] = 0;        // as a number that is none
+  for (const auto& [tokens, name] : {std::pair(1, "decode"), {700, "prefill"}}) {
+    image.words[number + 3] = static_cast<std::uint64_t>(tokens);
+    image.words[items + 1] = image.at(Image::kType);
+    image.words[items + 2] = 5 << 3;  // of a dictionary it is how many it has
+    EXPECT_EQ(image.walk(), "0::" + std::string(name) + " 1");
+  }
+  image.words[items + 6 + 6] = image.at(Image::kName);
+  EXPECT_EQ(image.walk(), "0::other 1");
+}
+
 /// A page that no one may read lies behind the image; words become addresses near and far, sizes, and noise.
-TEST(PythonModules, WhateverLiesThereTheWalkEnds) {
+void attack(bool batches) {
   std::mt19937_64 random(20);
   void* forbidden = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(forbidden, MAP_FAILED);
   std::size_t untold = 0, unlike = 0;
-  const std::string whole = Image(12).walk();
-  for (int round = 0; round < 5000; ++round) {
+  const auto make = [&] {
     Image image(12);
+    if (batches) image.of_batches();
+    return image;
+  };
+  const std::string whole = make().walk();
+  for (int round = 0; round < 5000; ++round) {
+    Image image = make();
     for (int changes = 1 + static_cast<int>(random() % 4); changes > 0; --changes) {
       std::uint64_t& word = image.words[Image::kThread + random() % (Image::kWords - Image::kThread)];
       std::uint64_t* where = &word;
@@ -142,6 +174,13 @@ TEST(PythonModules, WhateverLiesThereTheWalkEnds) {
   munmap(forbidden, 4096);
   EXPECT_GT(untold, 200u);
   EXPECT_GT(unlike, untold);
+}
+
+TEST(PythonModules, WhateverLiesThereTheWalkEnds) {
+  attack(false);
+}
+TEST(PythonModules, WhateverABatchHoldsTheWalkEnds) {
+  attack(true);
 }
 
 }  // namespace modules_test

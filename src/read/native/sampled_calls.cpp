@@ -82,7 +82,10 @@ std::vector<Chain> chains_of(const PythonRegions& wanted, const wire::Functions&
     }
     if (meaning.function == 0) continue;
     const std::string own(session.strings.view(frame.name));
-    const std::string_view shown = functions.name_of(meaning.function, own.c_str());
+    std::string_view shown = functions.name_of(meaning.function, own.c_str());
+    std::size_t argument = 0;
+    const char* attribute = nullptr;
+    if (functions.by_argument(meaning.function, argument, attribute)) shown = shown.substr(0, shown.find('|'));
     if (shown.find('|') != std::string_view::npos) continue;  // samples do not tell one step from the next
     const model::StringId name = session.strings.intern(shown);
     if (name != chain.function) enter(name, true);  // one that calls itself is one call
