@@ -684,6 +684,16 @@ class Python(Profiled):
         # How many are read in time depends on how busy the machine is; that some are does not.
         self.assertTrue(named & {"red", "green", "Deep.blue", "blue"}, work["cpu"]["callers"][:8])
 
+    def test_brief_waits_of_an_ordinary_user(self):
+        """A millisecond each, with nothing before it that would wake whoever looks; on a busy machine half of them."""
+        report = self.profile_as_ordinary_user(SHARES, "brief", "60", rate="199Hz")
+        named = others = 0
+        for name, kind in {"naps": "sleep", "epolls": "I/O", "conditions": "lock"}.items():
+            parts = {p["name"]: p["ns"] for p in self.region(report, name)["cpu"]["parts"] if p["kind"] == "waiting" and p["name"] != "preempted"}
+            self.assertLessEqual(parts.keys(), {kind, "other"}, name)
+            named, others = named + parts.get(kind, 0), others + parts.get("other", 0)
+        self.assertGreater(named, others)
+
     def test_waits_of_an_ordinary_user(self):
         """/proc is asked while they last, which a busy machine lets us do late."""
         report = self.profile_as_ordinary_user(SHARES, "short", "100", rate="199Hz")
