@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/text.hpp"
 #include "config/compose.hpp"
@@ -250,12 +251,25 @@ Result<std::vector<model::Peaks>> known_peaks() {
 Result<void> check_device(const std::string& id) {
   if (id.empty() || id == "auto") return {};
   const auto known = TRY(known_peaks());
-  std::vector<std::string> ids;
+  std::string folded = base::lower(id);
+  std::ranges::replace_if(
+      folded, [](char c) { return c == ' ' || c == '_'; }, '-');
+  for (const char* maker : {"nvidia-", "geforce-"})
+    if (folded.starts_with(maker)) folded.erase(0, std::strlen(maker));
+  const auto digits = [](std::string text) {
+    std::erase_if(text, [](char c) { return c < '0' || c > '9'; });
+    return text;
+  };
+  std::vector<std::string> ids, alike, variants;  // alike: another number is another card
   for (const model::Peaks& peaks : known) {
     if (peaks.id == id) return {};
     ids.push_back(peaks.id);
+    if (digits(peaks.id) == digits(folded)) alike.push_back(peaks.id);
+    if (peaks.id == folded) variants = {peaks.id};
+    if (peaks.id.starts_with(folded + "-") && !std::ranges::count(variants, folded)) variants.push_back(peaks.id);
   }
-  const std::string near = base::did_you_mean(id, ids);
+  const std::string near =
+      variants.empty() ? base::did_you_mean(folded, alike) : "Write " + base::join(variants, " or ") + ".";
   const bool which = id.starts_with("cuda") || id.starts_with("cpu") || base::to_uint(id);
   return base::fail(Code::kConfig, "no peaks are known for a device '" + base::printable(id) + "'", "device",
                     which ? "It names the GPU whose peaks are used; choose a GPU to run on with CUDA_VISIBLE_DEVICES, "

@@ -141,6 +141,23 @@ TEST(Recorder, WaitsOfAWindowStandForTheTimeThatWasNotWatched) {
                           [](const model::Loss& loss) { return loss.kind.id() == "cpu_switches_thinned"; }));
 }
 
+// Where /proc alone tells what a thread waits for, it is looked at often as long as another wait may begin.
+TEST(Recorder, WhoRunsMayWaitAtAnyTime) {
+  constexpr std::int64_t kMs = 1'000'000;
+  recorded(1 << 20, 1 << 20, [](cpu::Sampler& sampler) {
+    EXPECT_FALSE(sampler.look_at_waits(0));
+    sampler.switched({1, 2}, 1 * kMs, false, false);
+    EXPECT_TRUE(sampler.look_at_waits(2 * kMs));
+    sampler.switched({1, 2}, 3 * kMs, true, false);
+    EXPECT_TRUE(sampler.look_at_waits(6 * kMs));  // and looks at it
+    EXPECT_FALSE(sampler.look_at_waits(7 * kMs));
+    sampler.switched({1, 2}, 8 * kMs, false, false);
+    EXPECT_TRUE(sampler.look_at_waits(9 * kMs));
+    sampler.switched({1, 2}, 10 * kMs, true, true);  // preempted: it goes on any time
+    EXPECT_TRUE(sampler.look_at_waits(20 * kMs));
+  });
+}
+
 TEST(Recorder, AThreadKnowsWhoStartedIt) {
   const auto session = recorded(1 << 20, 1 << 20, [](cpu::Sampler& sampler) {
     sampler.named({1, 1}, "main", false);

@@ -5,12 +5,15 @@
 #include <fcntl.h>
 #include <nvtx3/nvToolsExt.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -177,6 +180,28 @@ void short_waits(int times) {
   });
 }
 
+// Waits of a millisecond, each after some milliseconds of computing, so that nothing else tells when they begin.
+void brief_waits(int times) {
+  const timespec millisecond{0, 1'000'000};
+  const auto between = [&](const auto& wait) {
+    return [times, wait] {
+      for (int i = 0; i < times; ++i) red(7), wait();
+    };
+  };
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  std::mutex mutex;
+  std::condition_variable never;
+  walled("naps", between([&] { clock_nanosleep(CLOCK_MONOTONIC, 0, &millisecond, nullptr); }));
+  walled("epolls", between([&] {
+           epoll_event event{};
+           epoll_wait(epoll, &event, 1, 1);
+         }));
+  walled("conditions", between([&] {
+           std::unique_lock lock(mutex);
+           never.wait_for(lock, std::chrono::milliseconds(1));
+         }));
+}
+
 // Its time is the kernel's.
 void in_kernel(double ms) {
   static char zeros[1 << 20];
@@ -261,6 +286,8 @@ int main(int argc, char** argv) {
     timed("work", raising, ms);
   } else if (mode == "short") {
     short_waits(static_cast<int>(ms));
+  } else if (mode == "brief") {
+    brief_waits(static_cast<int>(ms));
   } else if (mode == "held") {
     held(ms);
   } else if (mode == "kernel") {

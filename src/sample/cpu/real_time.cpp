@@ -1,6 +1,7 @@
 #include "sample/cpu/real_time.hpp"
 
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@ void ask_for_short_turns() {
   struct {
     std::uint32_t size = 48, policy = SCHED_OTHER;
     std::uint64_t flags = 0;
-    std::int32_t nice = 0;
+    std::int32_t nice = ::getpriority(PRIO_PROCESS, 0);  // as it is
     std::uint32_t priority = 0;
     std::uint64_t runtime_ns = 100'000, deadline = 0, period = 0;
   } attributes;

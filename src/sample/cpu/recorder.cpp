@@ -39,11 +39,14 @@ base::Result<BlockFile> new_file(const std::filesystem::path& folder) {
 
 /// Only samples wake us, so the threads that ran last are looked at a little later: what do they wait for? Then rarely.
 constexpr std::int64_t kSoon_ns = 4'000'000, kRarely_ns = 20'000'000;
-/// Where only /proc tells what a thread waits for, waits of a millisecond are looked at while they last.
+/// Where only /proc tells what a thread waits for, waits of a millisecond are looked at while they last: while a thread
+/// runs, one may begin unseen.
 constexpr std::int64_t kGlance_ns = 400'000;
 
 /// Which context switches are recorded. More than kMost_per_s cost the program more than its samples do: then only
-/// those of a twentieth of the time, as long as they come so fast.
+/// those of an eightieth of the time, as long as they come so fast. The events stay open, for which a switch
+/// costs a third of a microsecond: with them closed the kernel no longer exchanges the contexts of two threads of one
+/// program as a whole, and a switch costs ten times that.
 class Watch {
  public:
   explicit Watch(std::int64_t now_ns) : since_ns_(now_ns) {}
@@ -52,7 +55,7 @@ class Watch {
     records_ += records;
     const std::int64_t passed = now_ns - since_ns_;
     const auto most = static_cast<std::uint64_t>(kMost_per_s * (static_cast<double>(passed) * 1e-9));
-    if (on_ && passed >= kWindow_ns && records_ > most && records_ > kFew) {
+    if (on_ && passed >= (since_ns_ == turned_ns_ ? kAgain_ns : kWindow_ns) && records_ > most && records_ > kFew) {
       on_ = false;
     } else if (!on_ && passed >= kBlind_ns + kToggles * turning_ns_) {
       on_ = true;
@@ -78,7 +81,7 @@ class Watch {
  private:
   static constexpr double kMost_per_s = 40'000;
   static constexpr std::uint64_t kFew = 200;
-  static constexpr std::int64_t kWindow_ns = 5'000'000, kBlind_ns = 95'000'000, kToggles = 100;
+  static constexpr std::int64_t kWindow_ns = 5'000'000, kAgain_ns = 2'000'000, kBlind_ns = 158'000'000, kToggles = 100;
   bool on_ = true;
   std::int64_t since_ns_, turned_ns_ = -1, turning_ns_ = 0;
   std::uint64_t records_ = 0;
@@ -129,6 +132,7 @@ void Recorder::State::record() {
   const std::int64_t begun = now_ns(), cpu_begun = thread_cpu_ns();
   std::int64_t flushed = begun, looked = begun;
   Watch watch(begun);
+  bool awake = true;
   const std::int64_t least_ns = events->kernel() || !events->switches() ? kSoon_ns : kGlance_ns;
   for (std::int64_t patience_ns = least_ns; !ended;) {
     real_time.ends();
@@ -138,15 +142,15 @@ void Recorder::State::record() {
     if (cpu_ns * 12 > now_ns() - begun + 1'000'000'000) ::poll(nullptr, 0, 10);
     real_time.begins();
     const auto [samples, switches] = events->drain(sampler);
-    patience_ns = woken || samples > 0 || (switches > 0 && least_ns < kSoon_ns) ? least_ns
-                                                                                : std::min(2 * patience_ns, kRarely_ns);
+    const bool glances = least_ns < kSoon_ns && (switches > 0 || awake);
+    patience_ns = woken || samples > 0 || glances ? least_ns : std::min(2 * patience_ns, kRarely_ns);
     events->be_quiet(sampler.patient(now_ns()));
     real_time.rests(events->quiet());
     sampler.ask_for_calls();
     if (watch.turns(now_ns(), switches)) turn(watch);
     const std::int64_t now = now_ns();
     if (now - looked > least_ns * 9 / 10) {
-      sampler.look_at_waits(now);
+      awake = sampler.look_at_waits(now);
       looked = now;
     }
     if (now - flushed > 1'000'000'000) {

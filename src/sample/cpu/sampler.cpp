@@ -500,9 +500,11 @@ void Sampler::find_holder(Thread& waiting) {
     }
 }
 
-void Sampler::look_at_waits(std::int64_t now_ns) {
+bool Sampler::look_at_waits(std::int64_t now_ns) {
   std::size_t most = kMostAsked;
+  bool awake = false;
   for (auto& [tid, waiting] : threads_) {
+    awake |= waiting.out_since_ns < 0 || !waiting.looked;
     if (waiting.out_since_ns < 0 || waiting.preempted || waiting.looked) continue;
     const bool told = waiting.by_registers && waiting.path == 0;
     if (now_ns - waiting.out_since_ns < (told ? kLongWait_ns : kUntold_ns)) continue;
@@ -516,6 +518,7 @@ void Sampler::look_at_waits(std::int64_t now_ns) {
     waiting.looked = true;
     chain_of_wait(waiting, tid, now_ns);
   }
+  return awake;
 }
 
 // The thread sleeps: its stack stays as it is.

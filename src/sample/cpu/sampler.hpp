@@ -56,8 +56,9 @@ class Sampler final : public Sink {
   [[nodiscard]] bool patient(std::int64_t now_ns) const { return !prompt_ && now_ns - exec_ns_ > kSettled_ns; }
   /// Asks for the system call of waits that nothing told, while they last.
   void ask_for_calls();
-  /// Looks at threads that wait for a while: in which system call, called by whom.
-  void look_at_waits(std::int64_t now_ns);
+  /// Looks at threads that wait for a while: in which system call, called by whom. True where one runs, or was not
+  /// looked at: another wait may begin, or end, at any time.
+  bool look_at_waits(std::int64_t now_ns);
   /// Switches are not recorded from then on, and again.
   void watching_ends(std::int64_t at_ns);
   void watching_begins(std::int64_t at_ns);
