@@ -574,7 +574,6 @@ void end_trace() {
   if (t->state.load() == State::kRunning) {
     (void)switch_kinds(*t, false);
     for (std::size_t i = kPausedKinds; i < std::size(kKinds); ++i) t->api.cuptiActivityDisable(kKinds[i].kind);
-    for (std::size_t i = 0; i < t->call_count; ++i) (void)note_call(*t, t->calls[i], false);
     finish_trace();
     t->api.cuptiUnsubscribe(t->subscription.handle);
     t->subscription = {};
