@@ -307,13 +307,15 @@ class Attach(unittest.TestCase):
             program_region, = report["regions"]
             kernels.append(program_region["gpu"]["kernels"])
             self.assertAlmostEqual(program_region["gpu"]["kernel_ns"], 10_000 * kernels[-1], delta=40_000)
-            self.assertEqual(len(report["devices"]), 1)
+            device, = report["devices"]  # its context was made before: CUPTI does not tell of it
+            self.assertNotIn("", (device["name"], device["uuid"] or ""))
+            self.assertGreater(device["sm_count"], 0)
             self.assertEqual([process["pid"] for process in report["processes"]], [program.pid])
             self.assertAlmostEqual(report["run"]["duration_ns"] / 1e9, 1, delta=0.5)
             self.assertEqual([loss for loss in report["losses"] if not loss["kind"].startswith("cpu_")], [])
             self.assertGreater(program_region["gpu"]["syncs"], 0)  # calls are recorded
             self.assertEqual(self.left(program.pid), before)
-            self.assertFalse(os.path.exists(f"{self.kept()}/native/attached"))
+            self.assertEqual([name for name in os.listdir(f"{self.kept()}/native") if name.startswith("attached")], [])
         self.assertGreater(min(kernels), 50, cpu.stderr)
         killed = self.start(TOOL, "attach", program.pid, "--gpu", "auto", cwd=self.folder, env=self.env, stderr=subprocess.PIPE)
         self.assertIn("attached to process", killed.stderr.readline())
@@ -326,6 +328,46 @@ class Attach(unittest.TestCase):
             time.sleep(0.05)
         self.assertEqual(self.left(program.pid), before)
         self.assertIsNone(program.poll())
+
+    @unittest.skipUnless(sys.argv[4:], "built without CUPTI's headers")
+    def test_work_of_the_gpu_of_children_and_of_a_rank(self):
+        self.env["RANGESCOPE_CUPTI"] = sys.argv[4]
+        shell = self.start("sh", "-c", 'RANK=0 "$0" steps 30000 >/dev/null & echo $!; RANK=1 "$0" steps 30000 >/dev/null & echo $!; '
+                           'read line; RANK=2 "$0" steps 30000 >/dev/null & echo $!; wait', sys.argv[5])
+        children = [int(shell.stdout.readline()) for _ in range(2)]
+        try:
+            time.sleep(0.3)
+            self.attach(shell.pid, "--rank", "1", "--gpu", "on", "--for", "500ms")
+            report = self.report()
+            self.assertEqual([process["pid"] for process in report["processes"]], [children[1]])
+            self.assertGreater(report["regions"][0]["gpu"]["kernels"], 10)
+            done = self.tool("attach", shell.pid, "--rank", "7", "--for", "500ms")
+            self.assertEqual(done.returncode, 66, done.stderr)
+            self.assertIn("is rank 7", done.stderr)
+            self.assertIn("Ranks of these processes: 0, 1", done.stderr)
+            tool = self.start(TOOL, "attach", shell.pid, "--tree", "--gpu", "auto", cwd=self.folder, env=self.env, stderr=subprocess.PIPE)
+            self.assertIn("attached to process", tool.stderr.readline())
+            shell.stdin.write("\n")  # a child that begins in the window
+            shell.stdin.flush()
+            children.append(int(shell.stdout.readline()))
+            for _ in range(600):
+                captures = sorted(name for name in os.listdir(f"{self.kept()}/native") if name.endswith(".gpu"))
+                if len(captures) == 3:
+                    break
+                time.sleep(0.05)
+            time.sleep(0.5)
+            tool.send_signal(signal.SIGINT)
+            _, told = tool.communicate(timeout=60)
+            self.assertEqual(tool.returncode, 0, told)
+            self.assertEqual(captures, sorted(f"{child}.gpu" for child in children))
+            report = self.report()
+            self.assertEqual(sorted(process["pid"] for process in report["processes"]), sorted([shell.pid, *children]))
+            self.assertEqual(len({device["process"] for device in report["devices"]}), 3, report["devices"])
+            self.assertGreater(sum(region["gpu"]["exclusive_kernels"] for region in report["regions"] if region["gpu"]), 30)
+            self.assertEqual([loss for loss in report["losses"] if loss["kind"] == "gpu_unavailable"], [])
+        finally:
+            for child in children:
+                os.kill(child, signal.SIGKILL)
 
     @unittest.skipUnless(sys.argv[4:], "built without CUPTI's headers")
     def test_refusals_to_be_loaded_by_name(self):

@@ -63,7 +63,7 @@ class Attached(unittest.TestCase):
         self.assertNotIn("gpu_unavailable", [loss["kind"] for loss in report["losses"]], told)
         # What was under way when the window opened has no call.
         self.assertLess(sum(loss["count"] for loss in report["losses"] if loss["kind"] == "gpu_work_without_call"), 5000, told)
-        self.assertTrue(report["devices"] and report["devices"][0]["name"], report["devices"])
+        self.assertTrue(all(device["name"] and device["sm_count"] for device in report["devices"]), report["devices"])
         return report
 
     def left(self):
@@ -209,9 +209,9 @@ class PyTorch(Attached):
         return kernels, {name: float(number) for name, number in re.findall(r"(\w+) ([\d.]+)", line)}
 
     def test_a_server_that_decodes_by_a_graph_made_before(self):
-        _, alone = self.decoded(6)
-        kernels, watched = self.decoded(30, cycles=12)
+        _, alone = self.decoded(4)
+        kernels, watched = self.decoded(20, cycles=8)
         print("    kernels in 100 ms each:", kernels)
         for number in ("median", "p99", "longest"):
-            gpu.figure(f"between tokens, {number}", watched[number], "us", f"with 12 attaches; {alone[number]:.0f} alone")
+            gpu.figure(f"between tokens, {number}", watched[number], "us", f"with 8 attaches; {alone[number]:.0f} alone")
         self.assertGreater(min(kernels), 1000)

@@ -53,8 +53,7 @@ void trace_into(const char* folder, bool attached) {
   }
   cupti::TraceSettings settings = cupti::settings_from_environment();
   settings.path = path;
-  // CUPTI 13.0 records no call again once that was turned off, as after an earlier attach.
-  settings.launch_callbacks = settings.launch_callbacks || attached;
+  settings.attached = attached;
   if (const char* limit = setting(wire::kMaxCaptureSize); limit != nullptr) {
     settings.size_limit = std::strtoull(limit, nullptr, 10);
   }
@@ -86,7 +85,7 @@ void* record_attached(void*) {
   rangescope::inject::given_settings = attached_by;
   if (const char* folder = setting(wire::kDir); folder != nullptr) {
     char lock[4096];
-    std::snprintf(lock, sizeof lock, "%s/%s", folder, wire::kAttachLock);
+    std::snprintf(lock, sizeof lock, "%s/%s%d", folder, wire::kAttachLock, static_cast<int>(getpid()));
     if (!is_let_go(lock)) trace_into(folder, true);
     while (!is_let_go(lock)) usleep(kLook_us);
     cupti::end_trace();
