@@ -54,7 +54,10 @@ class AttachTo final : public Subcommand {
     if (sampling_.cpu_hz) TRY(sample::cpu::allowed());
     if (!target.unread.empty()) base::warn(target.unread + ": Python functions are missing");
     profile::Attach to{std::move(target), length_, tree_ || rank_.has_value(), {}, gpu_ == "on"};
-    if (gpu_ != "off") {
+    if (gpu_.empty() && profile::uses_cuda(to.target.pid))
+      base::info("process " + std::to_string(process) +
+                 " uses CUDA: --gpu on records its GPU work too (CUPTI then slows its launches until it ends)");
+    if (!gpu_.empty() && gpu_ != "off") {
       auto library = collect::native::find_library();
       if (!library && to.gpu_or_fail) return base::fail(std::move(library));
       if (library && to.gpu_or_fail) TRY(profile::may_load(to.target, *library));
@@ -89,7 +92,7 @@ class AttachTo final : public Subcommand {
                                     : "Ranks of these processes: " + ranks);
   }
 
-  std::string pid_, gpu_ = "off";
+  std::string pid_, gpu_;
   std::optional<std::chrono::nanoseconds> length_;
   bool tree_ = false;
   std::optional<std::size_t> rank_;

@@ -302,6 +302,8 @@ class Attach(unittest.TestCase):
         time.sleep(0.5)
         before = self.left(program.pid)
         cpu = self.attach(program.pid, "--gpu", "off", "--for", "300ms")
+        self.assertNotIn("uses CUDA", cpu.stderr)
+        self.assertIn("uses CUDA: --gpu on records its GPU work too", self.attach(program.pid, "--for", "100ms").stderr)
         self.assertNotIn("librangescope_inject", open(f"/proc/{program.pid}/maps", encoding="utf-8").read())
         kernels = []
         for _ in range(2):  # the second time the library is there already

@@ -26,7 +26,8 @@ class Attached(unittest.TestCase):
 
     def end(self):
         self.program.kill()
-        self.program.communicate()
+        self.program.wait()
+        self.program.stdout.close()
 
     def tool(self, name, *options):
         """attach that runs: returns when the window is open."""
