@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/redact.hpp"
 #include "base/text.hpp"
@@ -13,6 +14,7 @@
 #include "collect/native/native.hpp"
 #include "profile/engine.hpp"
 #include "profile/load_library.hpp"
+#include "runs/job/launcher.hpp"
 #include "runs/layout.hpp"
 
 namespace rangescope::cli {
@@ -26,6 +28,7 @@ class AttachTo final : public Subcommand {
     app.add_option("pid", pid_).required();
     app.add_duration("--for", length_, 1'000'000, kLongest);
     app.add_flag("--tree", tree_);
+    app.add_count("--rank", rank_);
     app.add_option("--gpu", gpu_).one_of({"auto", "on", "off"});
     bind_cpu(app, sampling_);
     bind_report(app, choice_);
@@ -39,7 +42,9 @@ class AttachTo final : public Subcommand {
                         "Write a number; find it: pgrep NAME");
     if (sampling_.cpu_off)
       return base::fail(base::Code::kUsage, "attach only samples the CPU", "--cpu", "Leave out --cpu off");
-    auto target = TRY(sample::cpu::find_target(static_cast<std::uint32_t>(*pid)));
+    auto process = static_cast<std::uint32_t>(*pid);
+    if (rank_) process = TRY(find_rank(process, *rank_));
+    auto target = TRY(sample::cpu::find_target(process));
     const auto config = TRY(configuration_.compose(target.argv));
     TRY(configuration_.apply(config));
     base::set_record_arguments(config.flag("run.record_args"));
@@ -47,8 +52,16 @@ class AttachTo final : public Subcommand {
     TRY(check_destination(choice_, STDOUT_FILENO));
     if (sampling_.cpu_hz) TRY(sample::cpu::allowed());
     if (!target.unread.empty()) base::warn(target.unread + ": Python functions are missing");
-    profile::Attach to{std::move(target), length_, tree_, {}, gpu_ == "on"};
-    if (gpu_ == "on" || (gpu_ == "auto" && profile::uses_cuda(to.target.pid))) TRY(choose_library(to));
+    profile::Attach to{std::move(target), length_, tree_ || rank_.has_value(), {}, gpu_ == "on"};
+    if (gpu_.empty() && profile::uses_cuda(to.target.pid))
+      base::info("process " + std::to_string(process) +
+                 " uses CUDA: --gpu on records its GPU work too (CUPTI then slows its launches until it ends)");
+    if (!gpu_.empty() && gpu_ != "off") {
+      auto library = collect::native::find_library();
+      if (!library && to.gpu_or_fail) return base::fail(std::move(library));
+      if (library && to.gpu_or_fail) TRY(profile::may_load(to.target, *library));
+      to.library = library.value_or("");
+    }
     const profile::Done done = profile::run(config, {.attach = std::move(to),
                                                      .sampling = sampling_,
                                                      .arguments = arguments(),
@@ -59,22 +72,29 @@ class AttachTo final : public Subcommand {
   }
 
  private:
-  /// Where it may be loaded; else that is said, and an error if the GPU was asked for.
-  static base::Result<void> choose_library(profile::Attach& to) {
-    auto library = collect::native::find_library();
-    auto may = library ? profile::may_load(to.target, *library) : base::fail(std::move(library));
-    if (may)
-      to.library = *library;
-    else if (to.gpu_or_fail)
-      return may;
-    else
-      base::warn(base::to_string(may.error()));
-    return {};
+  /// Below a job's launcher, the outermost process that has this rank.
+  static base::Result<std::uint32_t> find_rank(std::uint32_t launcher, std::size_t wanted) {
+    std::string ranks;
+    for (const sample::cpu::Member& member : sample::cpu::members_of(launcher, true)) {
+      const auto environment = base::read_file("/proc/" + std::to_string(member.pid) + "/environ");
+      const auto place = runs::job::place_of([&](const std::string& name) {
+        for (const std::string_view entry : base::split(environment ? std::string_view(*environment) : "", '\0'))
+          if (entry.starts_with(name + "=")) return std::string(entry.substr(name.size() + 1));
+        return std::string();
+      });
+      if (place.rank == wanted) return member.pid;
+      if (place.rank) ranks += (ranks.empty() ? "" : ", ") + std::to_string(*place.rank);
+    }
+    return base::fail(base::Code::kNoInput,
+                      "no process below " + std::to_string(launcher) + " is rank " + std::to_string(wanted), "--rank",
+                      ranks.empty() ? "Name the launcher of a job on this host: pgrep torchrun, pgrep mpirun"
+                                    : "Ranks of these processes: " + ranks);
   }
 
-  std::string pid_, gpu_ = "off";
+  std::string pid_, gpu_;
   std::optional<std::chrono::nanoseconds> length_;
   bool tree_ = false;
+  std::optional<std::size_t> rank_;
   profile::SampleChoice sampling_;
   ReportChoice choice_;
   ConfigArguments configuration_;

@@ -337,7 +337,7 @@ bool while_stopped(pid_t tid, const Use& use) {
 /// Some thread calls `function(text, second)`, within some seconds.
 base::Result<void> call_in(std::uint32_t pid, const Places& places, std::uint64_t function, const std::string& text,
                            std::uint64_t second) {
-  constexpr auto kPatience = std::chrono::seconds(5);
+  constexpr auto kPatience = std::chrono::seconds(10);  // on a busy machine threads run, or could
   for (const auto until = Clock::now() + kPatience; Clock::now() < until;) {
     for (const std::uint32_t tid : sample::cpu::threads_of(pid)) {
       const auto call = waiting(pid, tid);

@@ -13,9 +13,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <list>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/fs.hpp"
 #include "base/held_folder.hpp"
@@ -39,7 +42,9 @@ using std::chrono::nanoseconds;
 using Clock = std::chrono::steady_clock;
 
 /// Until the window is over, the process has ended, or a signal comes that would end us: what ended it, for a note.
-std::string wait_for_end(const Attach& to) {
+/// `look` is called some times a second.
+template <class Look>
+std::string wait_for_end(const Attach& to, const Look& look) {
   constexpr nanoseconds kLook = std::chrono::milliseconds(200);  // where no descriptor tells of its end
   const auto begun = Clock::now();
   const base::Signals signals(true);
@@ -56,6 +61,7 @@ std::string wait_for_end(const Attach& to) {
     pollfd polled{process, POLLIN, 0};
     const timespec most{wait.count() / 1'000'000'000, wait.count() % 1'000'000'000};
     ::ppoll(&polled, 1, &most, &signals.before());
+    look();
     signals.drain(
         [&](const base::Arrived& arrived) { ended_by = base::signal_name(arrived.signal) + " ended the window"; });
     if (ended_by.empty() && !sample::cpu::still_runs(to.target))
@@ -67,52 +73,62 @@ std::string wait_for_end(const Attach& to) {
 
 constexpr auto kPatience = std::chrono::seconds(10);
 
-/// Recording of GPU work by the library in the process, as long as this lives.
+/// Recording of GPU work by the library in a process, as long as this lives.
 class GpuSide {
  public:
-  GpuSide(const Attach& to, const fs::path& captures, std::uint64_t most_bytes)
-      : to_(to), captures_(fs::absolute(captures)), most_bytes_(most_bytes) {}
+  GpuSide(sample::cpu::Target target, const fs::path& captures, std::uint64_t most_bytes)
+      : target_(std::move(target)), captures_(fs::absolute(captures)), most_bytes_(most_bytes) {}
   GpuSide(const GpuSide&) = delete;
   GpuSide& operator=(const GpuSide&) = delete;
   ~GpuSide() { end(); }
 
   /// Returns when it records.
-  base::Result<void> begin() {
+  base::Result<void> begin(const fs::path& library) {
+    TRY(may_load(target_, library));
     std::error_code error;
     fs::create_directories(base::in_place(captures_), error);
     lock_ = ::open(base::in_place(lock_path()).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    made_ = lock_ >= 0;
     struct stat owner {};
-    const std::string process = "/proc/" + std::to_string(to_.target.pid);
+    const std::string process = "/proc/" + std::to_string(target_.pid);
     // Of root the captures are the program's user's, who writes them.
     const bool good =
         lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) == 0 && ::stat(process.c_str(), &owner) == 0 &&
         (owner.st_uid == ::geteuid() || (::fchown(lock_, owner.st_uid, owner.st_gid) == 0 &&
                                          ::chown(base::in_place(captures_).c_str(), owner.st_uid, owner.st_gid) == 0));
     if (!good) return base::fail(base::Code::kIo, std::string("cannot be made: ") + std::strerror(errno), lock_path());
-    TRY(begin_in(to_.target, to_.library, settings()));
-    for (const auto until = Clock::now() + kPatience; Clock::now() < until && sample::cpu::still_runs(to_.target);) {
+    TRY(begin_in(target_, library, settings()));
+    for (const auto until = Clock::now() + kPatience; Clock::now() < until && sample::cpu::still_runs(target_);) {
       for (fs::directory_iterator entry(captures_, error), end; !error && entry != end; entry.increment(error))
-        if (entry->path().extension() == ".gpu" && entry->file_size(error) > sizeof(wire::gpu::FileHeader)) return {};
+        if (const std::string name = entry->path().filename().string();
+            name.starts_with(std::to_string(target_.pid) + ".") && name.ends_with(".gpu") &&
+            entry->file_size(error) > sizeof(wire::gpu::FileHeader))
+          return {};
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     return base::fail(base::Code::kPermission,
                       "the library does not record: it may not write there, or another rangescope is attached",
                       captures_.string(), "Name a folder that its user can write: --runs DIR");
   }
-  /// Returns when all is written.
-  void end() {
+  void let_go() {
     if (lock_ < 0) return;
     ::flock(lock_, LOCK_UN);
     ::close(std::exchange(lock_, -1));
+  }
+  /// Returns when all is written.
+  void end() {
+    if (!made_) return;
+    let_go();
     std::error_code error;
     for (const auto until = Clock::now() + kPatience;
-         Clock::now() < until && fs::exists(lock_path(), error) && sample::cpu::still_runs(to_.target);)
+         Clock::now() < until && fs::exists(lock_path(), error) && sample::cpu::still_runs(target_);)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     fs::remove(base::in_place(lock_path()), error);
+    made_ = false;
   }
 
  private:
-  [[nodiscard]] fs::path lock_path() const { return captures_ / wire::kAttachLock; }
+  [[nodiscard]] fs::path lock_path() const { return captures_ / (wire::kAttachLock + std::to_string(target_.pid)); }
   /// As inject/nvtx/setting.hpp reads them: ours, and those of our own environment that say how.
   [[nodiscard]] std::string settings() const {
     std::string text;
@@ -127,10 +143,60 @@ class GpuSide {
     return text;
   }
 
-  const Attach& to_;
+  sample::cpu::Target target_;
   fs::path captures_;
   std::uint64_t most_bytes_;
   int lock_ = -1;
+  bool made_ = false;
+};
+
+/// Those of the process and, with `tree`, of its descendants that use CUDA.
+class GpuSides {
+ public:
+  GpuSides(const Attach& to, fs::path captures, std::uint64_t most_bytes, std::vector<model::Loss>& losses)
+      : to_(to), captures_(std::move(captures)), most_bytes_(most_bytes), losses_(losses) {}
+  GpuSides(const GpuSides&) = delete;
+  GpuSides& operator=(const GpuSides&) = delete;
+  ~GpuSides() {
+    for (GpuSide& side : sides_) side.let_go();
+  }
+
+  /// Those who use it now and did not when this was called before. An error where the one that was named must.
+  base::Result<void> look() {
+    if (to_.library.empty()) return {};
+    for (const sample::cpu::Member& member : sample::cpu::members_of(to_.target.pid, to_.tree)) {
+      const bool must = to_.gpu_or_fail && member.pid == to_.target.pid;
+      if (known_.contains(member.pid) || (!must && !uses_cuda(member.pid))) continue;
+      known_.insert(member.pid);
+      auto target = sample::cpu::find_target(member.pid);
+      if (!target) continue;  // it has ended
+      sides_.emplace_back(std::move(*target), captures_, most_bytes_);
+      auto begun = sides_.back().begin(to_.library);
+      if (begun) continue;
+      sides_.pop_back();
+      if (must) return begun;
+      const std::string why = "process " + std::to_string(member.pid) + ": " + base::to_string(begun.error());
+      base::warn(why);
+      losses_.push_back({"gpu_unavailable", 0, why});
+    }
+    return {};
+  }
+  /// Descendants that came or loaded CUDA since: once a second.
+  void look_again() {
+    constexpr auto kPause = std::chrono::seconds(1);
+    if (!to_.tree || Clock::now() - looked_ < kPause) return;
+    (void)look();
+    looked_ = Clock::now();
+  }
+
+ private:
+  const Attach& to_;
+  fs::path captures_;
+  std::uint64_t most_bytes_;
+  std::vector<model::Loss>& losses_;
+  std::set<std::uint32_t> known_;
+  std::list<GpuSide> sides_;
+  Clock::time_point looked_ = Clock::now();
 };
 
 }  // namespace
@@ -140,16 +206,8 @@ base::Result<void> Engine::attach_stage() {
   const fs::path captures = run_ / "native";
   TRY(record_->about_to_run({.collector = "native", .argv = to.target.argv, .cwd = to.target.cwd},
                             &to.target.environment));
-  std::optional<GpuSide> gpu;
-  if (!to.library.empty()) {
-    gpu.emplace(to, captures, args_.native.max_capture_bytes);
-    if (auto begun = gpu->begin(); !begun) {
-      gpu.reset();
-      if (to.gpu_or_fail) return begun;
-      base::warn(base::to_string(begun.error()));
-      cut_.push_back({"gpu_unavailable", 0, base::to_string(begun.error())});
-    }
-  }
+  std::optional<GpuSides> gpu(std::in_place, to, captures, args_.native.max_capture_bytes, cut_);
+  TRY(gpu->look());
   const sample::cpu::Running which{to.target.pid, to.tree};
   auto cpu = TRY(begin_cpu(args_.sampling, captures, &which));
   sample::cpu::Recorder& recorder = *cpu;
@@ -167,7 +225,7 @@ base::Result<void> Engine::attach_stage() {
     return base::write_file(captures / wire::launched::kFile, wire::launched::text_of(window));
   };
   TRY(note_window());
-  if (const std::string early = wait_for_end(to); !early.empty()) note(early);
+  if (const std::string early = wait_for_end(to, [&] { gpu->look_again(); }); !early.empty()) note(early);
   recorder.stop();
   window.end_ns = recorder.until_ns();
   gpu.reset();

@@ -29,9 +29,9 @@ inline constexpr char kRanks[] = "RANGESCOPE_RANKS";                   ///< "0-7
 inline constexpr char kVerbose[] = "RANGESCOPE_VERBOSE";               ///< the library says what it does
 inline constexpr char kCounters[] = "RANGESCOPE_COUNTERS";             ///< path of the plan of counters
 
-/// Beside the captures of `attach`: locked (flock) by rangescope while it records; the library takes it away when it
-/// has ended. So much it can be told at once, in bytes.
-inline constexpr char kAttachLock[] = "attached";
+/// With the id of the process behind it, beside the captures of `attach`: locked (flock) by rangescope while it
+/// records; the library takes it away when it has ended. So much it can be told at once, in bytes.
+inline constexpr char kAttachLock[] = "attached-";
 inline constexpr unsigned kMostSettings = 16 * 1024;
 
 /// Beside the captures: which counters to collect (wire/counter_plan.hpp), and rounds that later runs complete, which

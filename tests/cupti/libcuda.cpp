@@ -241,7 +241,9 @@ CUresult cuCtxGetDevice(CUdevice* device) {
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
-  *value = attribute == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE ? 1 << 20 : 0;
+  *value = attribute == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE          ? 1 << 20
+           : attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT ? 10
+                                                                   : 0;
   return CUDA_SUCCESS;
 }
 

@@ -2,6 +2,7 @@
 
 PM sampling is reported to lock a GPU's clocks while a session is open (pytorch 188849). One minute and a half.
 """
+import os
 import re
 import statistics
 import subprocess
@@ -10,7 +11,7 @@ import unittest
 
 import gpu
 
-ROUNDS = 3
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
 WAYS = {"nothing": None, "sampling off": "off", "sampled at 1 kHz": "1ms", "sampled at 10 kHz": "100us"}
 
 

@@ -59,14 +59,60 @@ bool open(Api& api, const char* path) {
 
 }  // namespace
 
-int driver_version() {
+namespace {
+
+/// A function of the driver that the program has loaded, or null.
+template <class Function>
+Function* of_driver(const char* name) {
   void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return 0;
-  int version = 0;
-  auto* ask = reinterpret_cast<int (*)(int*)>(dlsym(library, "cuDriverGetVersion"));
-  const bool known = ask != nullptr && ask(&version) == 0;
+  if (library == nullptr) return nullptr;
+  auto* found = reinterpret_cast<Function*>(dlsym(library, name));
   dlclose(library);
-  return known ? version : 0;
+  return found;
+}
+
+}  // namespace
+
+int driver_version() {
+  int version = 0;
+  auto* ask = of_driver<int(int*)>("cuDriverGetVersion");
+  return ask != nullptr && ask(&version) == 0 ? version : 0;
+}
+
+void each_device(void (*take)(void* user, const CUpti_ActivityDevice4& device), void* user) {
+  auto* count = of_driver<int(int*)>("cuDeviceGetCount");
+  auto* get = of_driver<int(int*, int)>("cuDeviceGet");
+  auto* name_of = of_driver<int(char*, int, int)>("cuDeviceGetName");
+  auto* attribute = of_driver<int(int*, CUdevice_attribute, int)>("cuDeviceGetAttribute");
+  auto* uuid_of = of_driver<int(CUuuid*, int)>("cuDeviceGetUuid_v2");
+  auto* memory_of = of_driver<int(std::size_t*, int)>("cuDeviceTotalMem_v2");
+  int devices = 0;
+  if (count == nullptr || get == nullptr || name_of == nullptr || attribute == nullptr || count(&devices) != 0) return;
+  for (int i = 0, device = 0; i < devices; ++i) {
+    char name[256] = {};
+    if (get(&device, i) != 0 || name_of(name, sizeof name - 1, device) != 0) continue;
+    const auto number = [&](CUdevice_attribute of) {
+      int value = 0;
+      return attribute(&value, of, device) == 0 && value > 0 ? static_cast<std::uint32_t>(value) : 0u;
+    };
+    CUpti_ActivityDevice4 record{};
+    record.kind = CUPTI_ACTIVITY_KIND_DEVICE;
+    record.id = static_cast<std::uint32_t>(i);
+    record.name = name;
+    record.isMigEnabled = std::strstr(name, " MIG ") != nullptr ? 1 : 0;
+    if (uuid_of != nullptr) (void)uuid_of(record.isMigEnabled != 0 ? &record.migUuid : &record.uuid, device);
+    std::size_t bytes = 0;
+    if (memory_of != nullptr && memory_of(&bytes, device) == 0) record.globalMemorySize = bytes;
+    record.l2CacheSize = number(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+    // Two transfers a clock (kHz), of so many bits: in kB a second.
+    record.globalMemoryBandwidth = std::uint64_t{number(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)} * 2 *
+                                   number(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8;
+    record.coreClockRate = number(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+    record.numMultiprocessors = number(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    record.computeCapabilityMajor = number(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    record.computeCapabilityMinor = number(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    take(user, record);
+  }
 }
 
 const char* advice_of(CUptiResult result) {

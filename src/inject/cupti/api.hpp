@@ -64,6 +64,8 @@ struct Api {
 [[nodiscard]] const char* advice_of(CUptiResult result);
 /// The CUDA version of the driver in this process, 12080 for 12.8; 0 where it cannot be asked.
 [[nodiscard]] int driver_version();
+/// The devices of a driver that is initialised, as CUPTI records them when a context is made, and never later.
+void each_device(void (*take)(void* user, const CUpti_ActivityDevice4& device), void* user);
 
 /// Whether the records that this version of cuptiGetVersion writes are known. Others are refused: theirs may differ.
 [[nodiscard]] bool knows_records_of(std::uint32_t version);

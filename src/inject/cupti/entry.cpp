@@ -45,7 +45,7 @@ bool free_path(const char* folder, char* path, std::size_t size) {
   return false;
 }
 
-void trace_into(const char* folder) {
+void trace_into(const char* folder, bool attached) {
   static char path[4096];
   static bool ends = false;
   if (!free_path(folder, path, sizeof path)) {
@@ -53,6 +53,7 @@ void trace_into(const char* folder) {
   }
   cupti::TraceSettings settings = cupti::settings_from_environment();
   settings.path = path;
+  settings.attached = attached;
   if (const char* limit = setting(wire::kMaxCaptureSize); limit != nullptr) {
     settings.size_limit = std::strtoull(limit, nullptr, 10);
   }
@@ -64,7 +65,7 @@ void trace_into(const char* folder) {
 void start() {
   const char* folder = std::getenv(wire::kDir);
   // The NVTX side's capture makes the process known, also one that never opens a range.
-  if (folder != nullptr && folder[0] != '\0' && rangescope::inject::writer_start()) trace_into(folder);
+  if (folder != nullptr && folder[0] != '\0' && rangescope::inject::writer_start()) trace_into(folder, false);
 }
 
 // No descriptor stays open. What cannot be asked at the moment goes on.
@@ -84,8 +85,8 @@ void* record_attached(void*) {
   rangescope::inject::given_settings = attached_by;
   if (const char* folder = setting(wire::kDir); folder != nullptr) {
     char lock[4096];
-    std::snprintf(lock, sizeof lock, "%s/%s", folder, wire::kAttachLock);
-    if (!is_let_go(lock)) trace_into(folder);
+    std::snprintf(lock, sizeof lock, "%s/%s%d", folder, wire::kAttachLock, static_cast<int>(getpid()));
+    if (!is_let_go(lock)) trace_into(folder, true);
     while (!is_let_go(lock)) usleep(kLook_us);
     cupti::end_trace();
     unlink(lock);

@@ -383,13 +383,14 @@ CUptiResult note_call(Tracer& t, CUpti_CallbackId cbid, bool on) {
 }
 
 // Launch calls: activity records of chosen driver functions where the library can (from 12.3 on), else callbacks, which
-// come on the launching thread, as modules need it. Where they are turned off and on again (--overhead), callbacks:
-// CUPTI 13.0 makes no such record once they were off (seen on an H100). Windows leave them on: a program that replays
-// CUDA graphs got no callback any more, and one correlation for all its calls, from the sixth window on (13.0, H200).
+// come on the launching thread, as modules need it. Where they are turned off and on again (--overhead, attach),
+// callbacks: CUPTI 13.0 makes no such record once they were off (seen on an H100). Windows leave them on: a program
+// that replays CUDA graphs got no callback any more, and one correlation for all its calls, from the sixth window on
+// (13.0, H200).
 void note_launch_calls(Tracer& t) {
   bool refused = false;
   find_modules(t);
-  t.by_callback = t.in_modules || t.settings.launch_callbacks || t.calls_pause || t.follows ||
+  t.by_callback = t.in_modules || t.settings.launch_callbacks || t.settings.attached || t.calls_pause || t.follows ||
                   t.api.cuptiActivityEnableDriverApi == nullptr;
   for (std::uint32_t cbid = 1; cbid < kMostCbids; ++cbid) {
     const char* name = nullptr;
@@ -442,6 +443,14 @@ bool enable(Tracer& t) {
   for (const auto& wanted : kKinds) accept(t, api.cuptiActivityEnable(wanted.kind), wanted.what);
   if (!t.settings.graph_nodes)
     accept(t, api.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE), "graph launches as a whole");
+  if (t.settings.attached)
+    each_device(
+        [](void* user, const CUpti_ActivityDevice4& device) {
+          auto& to = *static_cast<Tracer*>(user);
+          const std::lock_guard<std::mutex> guard(to.stream_lock);
+          to.encoder.activity(to.api, reinterpret_cast<const CUpti_Activity&>(device));
+        },
+        &t);
   note_launch_calls(t);
   if (t.follows && control::by_calls())
     for (const auto id : {CUPTI_DRIVER_TRACE_CBID_cuProfilerStart, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop})
@@ -574,7 +583,6 @@ void end_trace() {
   if (t->state.load() == State::kRunning) {
     (void)switch_kinds(*t, false);
     for (std::size_t i = kPausedKinds; i < std::size(kKinds); ++i) t->api.cuptiActivityDisable(kKinds[i].kind);
-    for (std::size_t i = 0; i < t->call_count; ++i) (void)note_call(*t, t->calls[i], false);
     finish_trace();
     t->api.cuptiUnsubscribe(t->subscription.handle);
     t->subscription = {};

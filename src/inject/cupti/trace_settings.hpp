@@ -19,6 +19,7 @@ struct TraceSettings {
   bool graph_nodes = true;           ///< kernels of graphs singly; false: a graph launch as one span
   const char* more_calls = nullptr;  ///< beginnings of driver functions to note beside launches, separated by commas
   bool launch_callbacks = false;     ///< note launches by callback though activity records would do
+  bool attached = false;             ///< CUDA was initialised before, and work may have been recorded and ended
   std::uint32_t flush_interval_ms = 1000;
   bool modules = true;              ///< where launches are made, by Python's frames
   std::uint32_t module_levels = 0;  ///< 0: all, where PyTorch is loaded
