@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# site.sh CHECKOUT: builds build/site with MkDocs. Pages keep their places, so that links work there as in the repository; a
-# link to a page that is missing, and a page that the navigation forgets, end it.
+# site.sh CHECKOUT: builds build/site with MkDocs. Pages keep their places, so that links work there as in the repository. A
+# link to a page, file or heading that the site lacks (links.py), and a page that the navigation forgets, end it.
 set -euo pipefail
 cd "${1:?usage: site.sh CHECKOUT}"
 rm -rf build/site build/site-docs
@@ -21,7 +21,7 @@ for page in root.rglob("*.md"):
         if at == root / "README.md":
             return f"[{words}]({os.path.relpath(root / 'index.md', page.parent)}{'#' + anchor if anchor else ''})"
         original = pathlib.Path(os.path.normpath(page.relative_to(root).parent / target))
-        return words if not at.exists() and original.exists() else match.group(0)  # a file that is no page is named, not linked
+        return words if not at.is_file() and original.exists() else match.group(0)  # what is no page is named, not linked
     text = page.read_text()
     changed = re.sub(r"\[([^\]]*)\]\(([^)\s]+)\)", to, text)
     if changed != text:
@@ -31,3 +31,4 @@ forgotten=$(cd build/site-docs && find . -name '*.md' ! -name index.md | cut -c3
   grep -qF "$page" ../../mkdocs.yml || printf '%s ' "$page"; done)
 [[ -z $forgotten ]] || { printf 'site: error: the navigation of mkdocs.yml forgets: %s\n' "$forgotten" >&2; exit 1; }
 mkdocs build --quiet --strict
+python3 packaging/links.py build/site
