@@ -2,7 +2,8 @@
 """browser: the HTML report in a real Chromium. Usage: browser.py BIN_DIR ROOT [SHOTS]
 
 Reports of golden captures and made ones are written and page.mjs drives a browser over them. Skipped where Chromium,
-node or the npm packages of web/ are missing; in CI that is a failure."""
+node or the npm packages of web/ are missing; in CI that is a failure. SHOTS gets pictures: `ONLY='images of the manual'`
+and docs/images for SHOTS make those of the manual anew."""
 import json
 import os
 import shutil
@@ -14,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 sys.dont_write_bytecode = True
 import simulate  # noqa: E402
 
-BIN, ROOT = sys.argv[1], os.path.abspath(sys.argv[2])
+BIN, ROOT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 CASES = os.environ.get("RANGESCOPE_CASES")
 
 
@@ -55,8 +56,8 @@ def main():
         sys.exit(1 if os.environ.get("CI") else 77)
     with tempfile.TemporaryDirectory(prefix="rangescope-browser-") as folder:
         for name in ("zoo", "work"):
-            subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, f"tests/golden/nsys/{name}.sqlite"),
-                            "-f", "html", "-o", os.path.join(folder, name + ".html")], check=True)
+            subprocess.run([os.path.join(BIN, "rangescope"), "report", f"tests/golden/nsys/{name}.sqlite",
+                            "-f", "html", "-o", os.path.join(folder, name + ".html")], check=True, cwd=ROOT)  # the page shows the path
         subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden/native-cpu/python"),
                         "-f", "html", "-o", os.path.join(folder, "python.html")], check=True)
         with open(os.path.join(folder, "work.txt"), "w", encoding="utf-8") as f:

@@ -461,6 +461,11 @@ if (shots) {
     await settle(page);
     await page.screenshot({ path: join(shots, 'dark.png'), fullPage: true });
   });
+  await check('images of the manual', 'work.html', async (page) => {
+    const clip = await page.locator('.icicle').evaluate((box) => box.closest('section').getBoundingClientRect().bottom + scrollY);
+    await page.screenshot({ path: join(shots, 'html-report.png'), fullPage: true, clip: { x: 0, y: 0, width: 1200, height: clip + 10 } });
+    await page.locator('section:has(#timeline)').screenshot({ path: join(shots, 'html-timeline.png') });
+  }, { size: { width: 1200, height: 900 } });
 }
 await context.close();
 rmSync(profile, { recursive: true, force: true });
