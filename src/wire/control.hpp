@@ -7,13 +7,15 @@
 
 #include <cstdint>
 
+#include "wire/native.hpp"
+
 namespace rangescope::wire::control {
 
 inline constexpr char kFile[] = "control";
 inline constexpr char kSocket[] = "control.sock";  ///< beside the page, while `profile` lives
 inline constexpr char kWindow[] = "window-";       ///< and the window's number
 inline constexpr char kMagic[8] = {'R', 'S', 'C', 'T', 'R', 'L', '1', '\n'};
-inline constexpr std::uint32_t kBytes = 4096;
+inline constexpr std::uint32_t kBytes = native::kLargestPage;  ///< mapped over `Page` itself
 
 /// Page::dormant: the GPU's timeline, which takes a while, is to begin.
 inline constexpr std::uint32_t kDormant = 1, kWaking = 2;

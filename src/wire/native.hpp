@@ -33,6 +33,12 @@ inline constexpr std::uint16_t kMajor = 2;  ///< 2: short pushes and pops
 /// 1.2: cost of a range; 1.1: local rank and size of the job; structured payloads; where chunks end
 inline constexpr std::uint16_t kMinor = 0;
 inline constexpr std::uint64_t kPage = 4096;
+/// The largest page that a kernel of this processor has. Chunks begin at multiples of the page in use (`page_bytes()`).
+#if defined(__aarch64__)
+inline constexpr std::uint32_t kLargestPage = 65536;
+#else
+inline constexpr std::uint32_t kLargestPage = kPage;
+#endif
 inline constexpr std::uint32_t kChunkMagic = 0x4b434352;    // "RCCK"
 inline constexpr std::uint32_t kMaxNameBytes = 256 * 1024;  ///< longer names are cut, and counted
 inline constexpr char kSuffix[] = ".rstrace";
@@ -72,7 +78,7 @@ inline constexpr std::uint64_t kWindows = 2;
 struct FileHeader {
   char magic[8];
   std::uint16_t major, minor;
-  std::uint32_t header_bytes;  ///< chunks begin here: 4096
+  std::uint32_t header_bytes;  ///< chunks begin here: 4096, or a larger page
   std::uint32_t pid, parent_pid;
   std::int64_t monotonic_ns;            ///< when the file was made
   std::int64_t realtime_ns;             ///< the same moment, UTC nanoseconds since 1970

@@ -1,6 +1,7 @@
 #include "inject/nvtx/arena.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 
@@ -21,6 +22,10 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
 }
 
 }  // namespace
+
+std::size_t page_bytes() {
+  return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
 
 void* pages_allocate(std::size_t bytes) {
   void* at = ::mmap(nullptr, round_up(bytes, 4096), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -15,6 +15,9 @@ template <typename T>
   return static_cast<T*>(arena_allocate(count * sizeof(T)));
 }
 
+/// The page of the kernel: 4096, on arm64 16 or 64 KiB too.
+[[nodiscard]] std::size_t page_bytes();
+
 /// A mapping of its own, for what grows by doubling; the old one goes back with pages_free.
 [[nodiscard]] void* pages_allocate(std::size_t bytes);
 void pages_free(void* at, std::size_t bytes);

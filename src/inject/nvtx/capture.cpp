@@ -68,8 +68,8 @@ struct CaptureFile {
   std::uint32_t window = 0;
   bool again = false;      // its place was that of another
   std::uint64_t room = 0;  // a sparse file of so many bytes, mapped as it is used; 0: each chunk is reserved by its own
-  std::atomic<std::uint64_t> next{native::kPage};  // where the next chunk begins
-  std::atomic<std::uint64_t> refused_until{0};     // after a failure, try again when this many drops were counted
+  std::atomic<std::uint64_t> next{page_bytes()};  // where the next chunk begins
+  std::atomic<std::uint64_t> refused_until{0};    // after a failure, try again when this many drops were counted
   std::atomic<Drop> refused_for{Drop::kNoSpace};
   std::atomic<std::uint64_t> drops{0};
   char path[PATH_MAX + 64];
@@ -136,8 +136,8 @@ std::uint64_t make_room(int file) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return 0;
   if (most > limit.rlim_cur) most = limit.rlim_cur;
-  most = most / native::kPage * native::kPage;
-  return most > native::kPage && is_sparse(file) && ftruncate(file, static_cast<off_t>(most)) == 0 ? most : 0;
+  most = most / page_bytes() * page_bytes();
+  return most > page_bytes() && is_sparse(file) && ftruncate(file, static_cast<off_t>(most)) == 0 ? most : 0;
 }
 
 // The blocks of what is mapped of a sparse file. Without read-ahead: it puts large folios where the file is empty, and
@@ -166,9 +166,9 @@ void* map_more(const CaptureFile& file, std::uint64_t at, std::size_t bytes, int
   char* const chunk = static_cast<char*>(whole) + at;
   const bool reserved = populate(chunk, bytes) == 0;
   if (!reserved) {
-    error = errno != EFAULT                                                         ? errno
-            : madvise(chunk - native::kPage, native::kPage, kMadvPopulateRead) == 0 ? ENOSPC
-                                                                                    : ESTALE;
+    error = errno != EFAULT                                                       ? errno
+            : madvise(chunk - page_bytes(), page_bytes(), kMadvPopulateRead) == 0 ? ENOSPC
+                                                                                  : ESTALE;
   }
   if (munmap(whole, at) == 0 && reserved) return chunk;
   munmap(whole, at + bytes);
@@ -184,7 +184,7 @@ void fill(native::FileHeader& header, std::uint32_t window) {
   memcpy(header.magic, native::kMagic, sizeof header.magic);
   header.major = native::kMajor;
   header.minor = native::kMinor;
-  header.header_bytes = native::kPage;
+  header.header_bytes = static_cast<std::uint32_t>(page_bytes());
   header.pid = static_cast<std::uint32_t>(getpid());
   header.parent_pid = static_cast<std::uint32_t>(getppid());
   timespec wall{};
@@ -193,7 +193,7 @@ void fill(native::FileHeader& header, std::uint32_t window) {
   header.realtime_ns = std::int64_t{wall.tv_sec} * 1000000000 + wall.tv_nsec;
   header.first_range_id = (window != 0 ? next_range_id : process.first_range_id).load(std::memory_order_relaxed);
   header.window = window;
-  header.used_bytes = native::kPage;
+  header.used_bytes = page_bytes();
   const Settings& said = *settings.load(std::memory_order_acquire);
   header.rank_plus_1 = said.rank_plus_1;
   header.local_rank_plus_1 = said.local_rank_plus_1;
@@ -267,18 +267,18 @@ CaptureFile* make_file(const char* folder, std::uint32_t window, int& error) {
     return nullptr;
   }
   made->room = make_room(file);
-  error = made->room != 0 ? 0 : reserve(file, 0, native::kPage);
+  error = made->room != 0 ? 0 : reserve(file, 0, page_bytes());
   void* at = MAP_FAILED;
   if (error == 0) {
-    at = mmap(over, native::kPage, PROT_READ | PROT_WRITE, MAP_SHARED | (over != nullptr ? MAP_FIXED : 0), file, 0);
+    at = mmap(over, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | (over != nullptr ? MAP_FIXED : 0), file, 0);
     if (at == MAP_FAILED) error = errno;
   }
-  if (at != MAP_FAILED && made->room != 0 && (!maps_again(at) || populate(at, native::kPage) != 0)) {
+  if (at != MAP_FAILED && made->room != 0 && (!maps_again(at) || populate(at, page_bytes()) != 0)) {
     error = errno == EFAULT ? ENOSPC : 0;
     made->room = 0;  // Linux before 5.14, and qemu-user
     if (error == 0 && ftruncate(file, 0) != 0) error = errno;
-    if (error == 0) error = reserve(file, 0, native::kPage);
-    if (error != 0 && over == nullptr) munmap(at, native::kPage);
+    if (error == 0) error = reserve(file, 0, page_bytes());
+    if (error != 0 && over == nullptr) munmap(at, page_bytes());
     if (error != 0) at = MAP_FAILED;
   }
   close(file);
@@ -416,7 +416,7 @@ CaptureFile* capture_file(std::uint32_t window) {
   if (made->again)
     process.spare.store(made);
   else
-    munmap(made->header, native::kPage);
+    munmap(made->header, page_bytes());
   return known != nullptr && known->window == window ? known : nullptr;
 }
 
@@ -532,8 +532,9 @@ void pass_on(int signal, siginfo_t* info, void* context) {
 void on_bus(int signal, siginfo_t* info, void* context) {
   const KeepErrno keep_errno;
   const bool ours = info->si_code == BUS_ADRERR && writer_holds(info->si_addr);
-  void* const page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(info->si_addr) & ~std::uintptr_t{4095});
-  if (!ours || mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+  void* const page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(info->si_addr) & ~(page_bytes() - 1));
+  if (!ours ||
+      mmap(page, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
     return pass_on(signal, info, context);
   if (control::holds(info->si_addr)) return control::lost();
   capture_count(wire::native::Drop::kTruncated);  // may come here once more, for the header

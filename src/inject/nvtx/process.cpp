@@ -17,7 +17,7 @@ std::atomic<std::uint64_t> next_range_id{1};
 
 void process_watch_forks() {
   if (madvise(&process, sizeof process, MADV_WIPEONFORK) == 0) return;
-  // Linux before 4.14, or larger pages: fork(3) only.
+  // Linux before 4.14: fork(3) only.
   pthread_atfork(nullptr, nullptr, [] { std::memset(static_cast<void*>(&process), 0, sizeof process); });
 }
 

@@ -16,7 +16,7 @@ namespace rangescope::inject {
 class ThreadStream;
 struct CaptureFile;
 
-struct alignas(4096) Process {
+struct alignas(wire::native::kLargestPage) Process {
   std::atomic<std::uint32_t> generation;      ///< 0: nothing was recorded here yet; unlike that of every ancestor
   std::atomic<std::uint32_t> next_stream;     ///< ordinal of the next new stream
   std::atomic<ThreadStream*> streams;         ///< all of this process, linked by ThreadStream::made_before

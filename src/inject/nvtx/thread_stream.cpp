@@ -46,7 +46,7 @@ bool ThreadStream::new_chunk(std::size_t bytes) {
   const Quiet quiet;
   std::size_t want = chunk_bytes_ == 0 ? kFirstChunk : chunk_bytes_ * 2;
   if (want > kLastChunk) want = kLastChunk;
-  const std::size_t least = round_up(bytes + sizeof(native::ChunkHeader), native::kPage);
+  const std::size_t least = round_up(bytes + sizeof(native::ChunkHeader), page_bytes());
   if (want < least) want = least;
   Drop why{};
   native::ChunkHeader* chunk = capture_chunk(window_, want, why);
