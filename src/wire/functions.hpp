@@ -34,10 +34,12 @@ inline constexpr struct {
     {"prefill|decode step", "transformers.generation.utils.*_beam_search"},
     {"prefill|decode step", "transformers.generation.utils.*greedy_search"},  // older ones
     {"execute model|prefill|decode step|mixed batch",
-     "vllm.v1.worker.gpu_model_runner.*execute_model@1.num_scheduled_tokens"},  // vLLM 0.8 to 0.11
+     "vllm.v1.worker.gpu_model_runner.*execute_model@1.num_scheduled_tokens"},
+    {"execute model|prefill|decode step|mixed batch",
+     "vllm.v1.worker.gpu.model_runner.*execute_model@1.num_scheduled_tokens"},  // the newer one
     {"sample tokens", "vllm.v1.worker.gpu_model_runner.*sample_tokens"},
     {"forward|prefill|decode step|mixed batch",
-     "sglang.srt.model_executor.model_runner.ModelRunner.forward@1.forward_mode"},  // SGLang 0.4, 0.5; CPython 3.11
+     "sglang.srt.model_executor.model_runner.ModelRunner.forward@1.forward_mode"},  // CPython 3.11
     {"forward|prefill|decode step|mixed batch",
      "sglang.srt.model_executor.model_runner.forward@1.forward_mode"},          // before it
     {"training step", "lightning.pytorch.strategies.strategy.*training_step"},  // Lightning 2
@@ -49,7 +51,7 @@ inline constexpr struct {
     {"load batch", "torch.utils.data.dataloader.*__next__"},
     {"save checkpoint", "torch.serialization.*save"},
     {"compile", "torch._dynamo.convert_frame.*compile*"},
-    {"compile", "jax._src.compiler.*compile_or_get_cached"},  // JAX 0.4
+    {"compile", "jax._src.compiler.*compile_or_get_cached"},
 };
 
 class Functions {

@@ -38,7 +38,7 @@ TEST(FoldedName, CutsWhatEmitNvtxWrites) {
   EXPECT_EQ(cut("step 17, op_id = 3"), "step 17");
 }
 
-/// Names of XLA: of its sources and of public recordings, from jaxlib 0.3 to 0.6.
+/// Names of XLA: of its sources and of public recordings.
 TEST(FoldedName, OfXlaAreTheModuleAndTheHlo) {
   EXPECT_EQ(cut("TSL:XlaModule:#hlo_module=jit_step,program_id=7#"), "XlaModule: jit_step");
   EXPECT_EQ(cut("XlaModule:#prefix=jit(step)/jit(main),hlo_module=jit_step,program_id=12#"), "XlaModule: jit_step");

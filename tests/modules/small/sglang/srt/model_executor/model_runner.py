@@ -1,4 +1,4 @@
-"""As SGLang 0.4 and 0.5 run a batch: a batch that only decodes is a graph's, and calls no forward_decode."""
+"""As SGLang runs a batch: a batch that only decodes is a graph's, and calls no forward_decode."""
 import dataclasses
 from enum import IntEnum, auto
 

@@ -1,4 +1,4 @@
-"""As vLLM 0.8 to 0.11 run a batch: classes, functions and attributes have its names; `launch` stands for their own launches."""
+"""As vLLM's V1 engine runs a batch: classes, functions and attributes have its names; `launch` stands for their own launches."""
 import dataclasses
 
 
