@@ -234,7 +234,7 @@ class Profile(InAFolder):
             done = self.tool("profile", "--", *words)
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertNotIn("Traceback", done.stderr)
-        for word, why in ((self.folder, "it is a folder"), (VICTIM + " exit", "a word of its own")):
+        for word, why in ((self.folder, "it is a folder"), (VICTIM + " exit", "separate words")):
             self.assertIn(why, self.tool("profile", "--", word).stderr)
 
     def test_a_report_that_cannot_be_written_stops_before_the_program(self):

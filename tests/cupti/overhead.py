@@ -62,9 +62,9 @@ class Overhead(unittest.TestCase):
         self.assertIn(" each", printed)
 
     def test_words_and_what_it_does_not_go_with(self):
-        for words, said in ((["--overhead", "often"], "no share between"), (["--overhead", "0"], "no share between"),
-                            (["--overhead", "1%", "--light"], "a light run traces nothing"),
-                            (["--overhead", "1%", "--metrics", "dram__bytes.sum"], "--overhead chooses what is traced")):
+        for words, said in ((["--overhead", "often"], "not a share between"), (["--overhead", "0"], "not a share between"),
+                            (["--overhead", "1%", "--light"], "--light traces no GPU work"),
+                            (["--overhead", "1%", "--metrics", "dram__bytes.sum"], "both choose what is traced")):
             done = self.tool("profile", "--no-project", *words, "--", VICTIM, "nothing")
             self.assertEqual(done.returncode, 64, done.stderr)
             self.assertIn(said, done.stderr)

@@ -282,7 +282,7 @@ class Mpi(unittest.TestCase):
         self.mpirun(1, *profile, ":", "-n", "1", "env", f"LD_PRELOAD={shim}", "WRONG_NS=450000", "WRONG_PPM=40", "WRONG_HOST=another", *profile)
         report = self.report()
         self.assertEqual(len({r["host"] for r in report["ranks"]}), 2)
-        self.assertTrue(any("brought together" in note for note in report["notes"]), report["notes"])
+        self.assertTrue(any("aligned by the ends of collectives" in note for note in report["notes"]), report["notes"])
         # About -450 us; a process that lost the core while it read its two clocks is off by that too. What counts are the moments.
         self.assertTrue(report["ranks"][1]["clock_offset_ns"] < 0 and "clock_offset_ns" not in report["ranks"][0], report["ranks"])
         self.run_here(RANGESCOPE, "report", "job", "-f", "chrome", "-o", "trace.json")

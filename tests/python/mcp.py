@@ -93,8 +93,8 @@ class Client(Base):
                   ("verdict", {"run": 5}, "must be a text"), ("verdict", {"run": "a\0b"}, "NUL"), ("regions", {"limit": -1}, "whole number"),
                   ("regions", {"limit": 10**9}, "whole number"), ("regions", {"limit": True}, "whole number"), ("regions", {"sort": "nothing"}, "no value"),
                   ("regions", {"to": "/etc/passwd"}, "no argument"), ("functions", {"region": "nothing"}, "no region"), ("explain_command", {}, "must be a text"),
-                  ("query", {"sql": "--format"}, "must not begin"), ("query", {"sql": "attach database '/etc/passwd' as x"}, "no SELECT"),
-                  ("query", {"sql": "delete from regions"}, "no SELECT"), ("query", {"sql": "select * from regions where nosuch"}, "no such column"),
+                  ("query", {"sql": "--format"}, "must not begin"), ("query", {"sql": "attach database '/etc/passwd' as x"}, "not a SELECT"),
+                  ("query", {"sql": "delete from regions"}, "not a SELECT"), ("query", {"sql": "select * from regions where nosuch"}, "no such column"),
                   ("query", {"sql": "select load_extension('x')"}, "exit code"), ("query", {"sql": "select readfile('/etc/passwd')"}, "exit code"),
                   ("verdict", {"run": "/etc/passwd"}, "exit code"), ("verdict", {"run": "\ud800"}, "surrogate")]
         for (name, given, why), said in zip(cases_, self.ask(*({"tool": name, "arguments": given} for name, given, _ in cases_))):

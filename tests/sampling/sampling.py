@@ -114,7 +114,7 @@ class Sampling(unittest.TestCase):
         self.assertEqual(next(r for r in json.loads(again.stdout)["regions"] if r["path"] == ["step"])["metrics"]["gpu_active"], active)
 
     def test_light_refuses_what_needs_cupti(self):
-        for words, said in ((["--metrics", "dram__bytes.sum"], "--light keeps CUPTI out"), (["--no-native", "--nsys"], "it is off")):
+        for words, said in ((["--metrics", "dram__bytes.sum"], "--light keeps CUPTI out"), (["--no-native", "--nsys"], "which is off")):
             done = cases.run([TOOL, "profile", "--no-project", "--light", *words, "--", VICTIM, "sampled"], cwd=self.folder, env=self.env)
             self.assertEqual(done.returncode, 64, done.stderr)
             self.assertIn(said, done.stderr)

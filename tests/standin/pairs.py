@@ -40,13 +40,13 @@ def expected(chosen):
     if not native and not chosen & {"nsys", "ncu"}:
         return OFF
     if "light" in chosen and not native:
-        return "a light run is one of the native stage"
+        return "--light needs the native stage"
     if chosen >= {"light", "overhead"}:
-        return "a light run traces nothing"
+        return "--light traces no GPU work"
     if "overhead" in chosen and not native:
-        return "the budget is that of the native stage"
+        return "--overhead needs the native stage"
     if chosen >= {"overhead", "metrics"}:
-        return "--overhead chooses what is traced"
+        return "both choose what is traced"
     if chosen >= {"light", "metrics"}:
         return "--light keeps CUPTI out"
     entries, stages, starts = set(ALWAYS), [], 0

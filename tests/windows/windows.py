@@ -210,7 +210,7 @@ class Windows(unittest.TestCase):
         time.sleep(2.6)
         marked = self.ctl("mark", "here").stdout.strip()
         self.assertEqual(marked, f"{os.path.dirname(self.captures())}/marks/here")
-        self.assertIn("there is a mark of that name", self.ctl("mark", "here", code=64).stderr)
+        self.assertIn("a mark of that name exists", self.ctl("mark", "here", code=64).stderr)
         for wrong in ("../x", "a/b", ".."):
             self.assertIn("a plain word", self.ctl("mark", wrong, code=64).stderr)
         time.sleep(2)

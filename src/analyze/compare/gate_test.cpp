@@ -133,7 +133,7 @@ TEST(Gate, LimitAndNoise) {
   const auto wide = verdict({90, 120, 100, 97, 115}, 0.05);
   EXPECT_EQ(wide.verdict, GateVerdict::kUndecided);
   EXPECT_TRUE(wide.hidden);
-  EXPECT_NE(wide.text.find("too wide to see the limit"), std::string::npos);
+  EXPECT_NE(wide.text.find("too wide for the limit"), std::string::npos);
   EXPECT_GT(wide.runs_to_decide.value(), 5u);
   EXPECT_EQ(judged(before, {90, 120, 100, 97, 115}, 0.05)->verdict, GateVerdict::kUndecided);
   // Far beyond the limit, and still not beyond the noise.

@@ -199,7 +199,7 @@ TEST_F(NsysRep, ExportBesideAReportThatCannotBeOpenedIsReadAndNamed) {
                                  [](const model::Loss& loss) { return loss.kind == "export_beside"; });
   ASSERT_NE(said, session->losses.end());
   EXPECT_EQ(said->severity, model::Severity::kInfo);
-  EXPECT_NE(said->detail.find("r.sqlite beside it"), std::string::npos);
+  EXPECT_NE(said->detail.find("r.sqlite next to it"), std::string::npos);
 }
 
 }  // namespace reader_test
