@@ -434,6 +434,8 @@ TEST(Digests, OfVersion4AreReadAsTheyWereWritten) {
     }
     ASSERT_TRUE(read(golden, before));
     now.tool = before.tool;
+    ASSERT_EQ(before.losses.size(), now.losses.size());
+    for (std::size_t i = 0; i < now.losses.size(); ++i) now.losses[i].detail = before.losses[i].detail;  // their words
     EXPECT_EQ(encode(before).value(), encode(now).value());
     EXPECT_FALSE(before.messaging.empty());
     EXPECT_FALSE(before.works.empty());

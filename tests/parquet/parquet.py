@@ -121,7 +121,7 @@ class Parquet(unittest.TestCase):
         with open(os.path.join(other, "thesis.tex"), "w", encoding="utf-8") as f:
             f.write("years")
         os.symlink(self.out, os.path.join(self.folder, "link"))
-        for to, what in [(other, "not empty"), (os.path.join(other, "thesis.tex"), "none"), (os.path.join(self.folder, "link"), "none"),
+        for to, what in [(other, "not empty"), (os.path.join(other, "thesis.tex"), "is not one"), (os.path.join(self.folder, "link"), "is not one"),
                          (os.path.join(self.folder, "a/b"), "does not exist")]:
             done = self.tool("export", golden("nsys/work.sqlite"), "--to", "parquet", "-o", to, code=74 if "exist" in what else 64)
             self.assertIn(what, done.stderr)

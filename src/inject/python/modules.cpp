@@ -43,12 +43,13 @@ struct Call {
 };
 
 // What an argument said, and the words that led there, each in memory that the ones before it keep. While they are the
-// same, so is the answer.
+// same, so is the answer. From CPython 3.13 on, a dictionary has no number that each change makes new: there the values
+// of its first items are compared, since reading hundreds at each launch would slow the program.
 struct Said {
   struct Link {
     std::uint64_t at = 0, word = 0;
   };
-  static constexpr std::size_t kMost = 6;
+  static constexpr std::size_t kMost = 24;
   std::uint64_t object = 0, which = 0;
   std::size_t count = 0;
   Link links[kMost];
@@ -253,10 +254,13 @@ std::uint64_t Modules::Thread::which_of(const Interpreter& python, std::uint64_t
   if (python.number(memory, value, number)) {
     which = number;
   } else if (python.is_dictionary(memory, value) && items.read(value)) {
-    led_by(value + python.header());                   // how many
-    led_by(value + python.header() + 8);               // changes, until 3.13
-    for (std::size_t i = 0; items.item(i, item); ++i)  // bits: requests that are filled, and that make a token
-      if (item.value != 0 && python.number(memory, item.value, number)) which |= number > 1 ? 1 : number == 1 ? 2 : 0;
+    led_by(value + python.header());                             // how many
+    if (python.minor < 13) led_by(value + python.header() + 8);  // a number of its own for each change
+    for (std::size_t i = 0; items.item(i, item); ++i) {          // bits: requests that are filled, that make a token
+      if (item.value == 0 || !python.number(memory, item.value, number)) continue;
+      which |= number > 1 ? 1 : number == 1 ? 2 : 0;
+      if (python.minor >= 13) led_by(item.value_at);  // 1 is one object as long as the interpreter runs
+    }
   }
   return said.which = which;
 }
