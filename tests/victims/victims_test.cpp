@@ -261,7 +261,8 @@ TEST_F(Scenario, ALongRunIsThinnedToTheEnd) {
   ASSERT_EQ(session.losses.size(), 1u);
   EXPECT_EQ(session.losses[0].kind.id(), "size_limit");
   EXPECT_EQ(session.losses[0].count + steps, kPairs);
-  EXPECT_NE(session.losses[0].detail.find("% of all) left out beyond half"), std::string::npos) << session.losses[0].detail;
+  EXPECT_NE(session.losses[0].detail.find("% of all) left out beyond half"), std::string::npos)
+      << session.losses[0].detail;
 }
 
 // Limits that the program sets itself later cost nothing of the capture: it has its size, and takes no descriptor.
