@@ -109,7 +109,7 @@ class Attach(unittest.TestCase):
 
     def kept(self):
         runs = f"{self.folder}/rangescope-runs"
-        return os.path.join(runs, max(name for name in os.listdir(runs) if name[0].isdigit()))
+        return max((os.path.join(runs, name) for name in os.listdir(runs) if name[0].isdigit()), key=os.path.getmtime)
 
     def test_the_first_line_names_the_hot_function_of_a_server_under_load(self):
         server, port = self.server()

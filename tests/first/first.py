@@ -61,7 +61,8 @@ class First(unittest.TestCase):
         wall = report["regions"][0]["wall_ns"]["inclusive"]
         self.assertEqual(wall, report["run"]["duration_ns"])
         runs = os.path.join(self.folder, "rangescope-runs")
-        with open(os.path.join(runs, max(os.listdir(runs)), "manifest.json"), encoding="utf-8") as file:
+        run = max((os.path.join(runs, name) for name in os.listdir(runs)), key=os.path.getmtime)  # names end in a process id
+        with open(os.path.join(run, "manifest.json"), encoding="utf-8") as file:
             shown = json.load(file)
         self.assertAlmostEqual((shown["end_unix_ns"] - shown["start_unix_ns"]) / 1e9, wall / 1e9, delta=0.001)
         table = self.tool("report", "latest").stdout

@@ -25,7 +25,7 @@ class Base(unittest.TestCase):
         cls.runs = f"{cls.folder.name}/runs"
         for count in ("100000", "900000"):
             cases.run([COMMAND, "profile", "-q", "--runs", cls.runs, "--", sys.executable, "-c", PROGRAM.replace("100000", count)])
-        cls.before, cls.after = sorted(os.listdir(cls.runs))
+        cls.before, cls.after = sorted(os.listdir(cls.runs), key=lambda name: os.path.getmtime(f"{cls.runs}/{name}"))
 
 
 class Client(Base):
