@@ -34,9 +34,7 @@ inline constexpr struct {
     {"prefill|decode step", "transformers.generation.utils.*_beam_search"},
     {"prefill|decode step", "transformers.generation.utils.*greedy_search"},  // older ones
     {"execute model|prefill|decode step|mixed batch",
-     "vllm.v1.worker.gpu_model_runner.*execute_model@1.num_scheduled_tokens"},
-    {"execute model|prefill|decode step|mixed batch",
-     "vllm.v1.worker.gpu.model_runner.*execute_model@1.num_scheduled_tokens"},  // the newer one
+     "vllm.v1.worker.gpu[_.]model_runner.*execute_model@1.num_scheduled_tokens"},  // both of its model runners
     {"sample tokens", "vllm.v1.worker.gpu_model_runner.*sample_tokens"},
     {"forward|prefill|decode step|mixed batch",
      "sglang.srt.model_executor.model_runner.ModelRunner.forward@1.forward_mode"},  // CPython 3.11
@@ -76,30 +74,25 @@ class Functions {
       if (*at == '/') *at = '.';
     for (std::size_t i = 0; i < count_; ++i) {
       char pattern[512];
-      const char* text = entries_[i].pattern;
-      std::snprintf(pattern, sizeof pattern, "*.%.*s", static_cast<int>(std::strcspn(text, "@")), text);
+      std::snprintf(pattern, sizeof pattern, "*.%.*s", entries_[i].bytes, entries_[i].pattern);
       if (fnmatch(pattern, place, FNM_NOESCAPE) == 0) return i + 1;
     }
     return 0;
   }
   /// What its calls are told apart by: an argument, and its attribute. False where by nothing.
   [[nodiscard]] bool by_argument(std::size_t number, std::size_t& argument, const char*& attribute) const {
-    const char* at = std::strchr(entries_[number - 1].pattern, '@');
-    if (at == nullptr || at[1] < '0' || at[1] > '9' || at[2] != '.' || entries_[number - 1].name == nullptr)
-      return false;
-    argument = static_cast<std::size_t>(at[1] - '0');
-    attribute = at + 3;
-    return true;
+    argument = entries_[number - 1].argument;
+    attribute = entries_[number - 1].attribute;
+    return attribute != nullptr;
   }
   /// The name of those calls, by what was found: 0 is any other.
   void name_of(std::size_t number, std::uint64_t which, char* into, std::size_t most) const {
-    const char* text = entries_[number - 1].name;
-    const char* first = text;
+    const char* const first = entries_[number - 1].name;
+    const char* text = first;
     for (; which > 0; --which) {
       const char* bar = std::strchr(text, '|');
-      if (bar == nullptr) text = first;  // more than names
-      if (bar == nullptr) break;
-      text = bar + 1;
+      text = bar != nullptr ? bar + 1 : first;
+      if (bar == nullptr) break;  // more than names
     }
     std::snprintf(into, most, "%.*s", static_cast<int>(std::strcspn(text, "|")), text);
   }
@@ -113,9 +106,17 @@ class Functions {
   struct Entry {
     const char* name;  ///< null: the function's own
     const char* pattern;
+    int bytes;              ///< of the pattern, without its argument
+    std::size_t argument;   ///< "@1.mode": its number,
+    const char* attribute;  ///< and its attribute; null: calls are not told apart
   };
   void add(const char* name, const char* pattern) {
-    if (count_ < std::size(entries_) && pattern[0] != '\0') entries_[count_++] = {name, pattern};
+    if (count_ == std::size(entries_) || pattern[0] == '\0') return;
+    const std::size_t bytes = std::strcspn(pattern, "@");
+    const char* at = pattern + bytes;
+    const bool told = name != nullptr && at[0] == '@' && at[1] >= '0' && at[1] <= '9' && at[2] == '.';
+    entries_[count_++] = {name, pattern, static_cast<int>(bytes), told ? static_cast<std::size_t>(at[1] - '0') : 0,
+                          told ? at + 3 : nullptr};
   }
   void add_lines(char* text) {
     char* rest = nullptr;

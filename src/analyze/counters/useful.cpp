@@ -103,10 +103,11 @@ Result<UsefulFlop> parse_one(const std::string& written, const std::string& opti
         std::string(of_work ? "no range and work" : "no range and FLOPs") + " in '" + base::printable(written) + "'",
         option);
   UsefulFlop rule;
-  rule.where_found = written.starts_with('?');
+  std::string_view ranges = std::string_view(written).substr(0, equals);
+  rule.where_found = ranges.starts_with('?');
+  if (rule.where_found) ranges.remove_prefix(1);
   rule.written = written.substr(rule.where_found ? 1 : 0);
-  auto terms = model::parse_terms(
-      base::trim(std::string_view(written).substr(rule.where_found ? 1 : 0, equals - (rule.where_found ? 1 : 0))));
+  auto terms = model::parse_terms(base::trim(ranges));
   if (!terms) return base::fail(std::move(terms));
   rule.terms = std::move(*terms);
   std::string formula(base::trim(std::string_view(written).substr(equals + 1)));
@@ -241,9 +242,12 @@ bool has_counters(const model::Region& region) {
   });
 }
 
+bool is_inner_module(const model::Region& region) {
+  return region.module && !region.path.empty() && region.path.back().ends_with(')');
+}
+
 bool gpu_time_counts(const model::Region& region) {
-  return region.module && region.gpu && region.gpu->busy_ns_per_occurrence.mean > 0 &&
-         region.path.back().ends_with(')');
+  return is_inner_module(region) && region.gpu && region.gpu->busy_ns_per_occurrence.mean > 0;
 }
 
 Result<std::vector<UsefulFlop>> parse_useful(const std::vector<std::string>& written) {

@@ -40,6 +40,9 @@ inline constexpr std::string_view kWorkSource = "--work ";
 /// True where a metric of the region was measured or sampled.
 [[nodiscard]] bool has_counters(const model::Region& region);
 
+/// "model.layers.3.mlp (LlamaMLP)": a module inside of another one, no phase and no outermost module.
+[[nodiscard]] bool is_inner_module(const model::Region& region);
+
 /// Is useful work over the GPU's busy time and not the wall time? What a module launches runs on behind its last
 /// launch.
 [[nodiscard]] bool gpu_time_counts(const model::Region& region);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "analyze/counters/useful.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"
@@ -11,11 +12,6 @@
 
 namespace rangescope::analyze {
 namespace {
-
-/// "model.layers.3.mlp (LlamaMLP)": a module inside of another one, no phase and no outermost module.
-bool is_inner_module(const model::Region& region) {
-  return region.module && !region.path.empty() && region.path.back().ends_with(')');
-}
 
 /// "self_attn", of a module's path.
 std::string_view own_name(const model::Region& region) {

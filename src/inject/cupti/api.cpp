@@ -57,10 +57,6 @@ bool open(Api& api, const char* path) {
   return true;
 }
 
-}  // namespace
-
-namespace {
-
 /// A function of the driver that the program has loaded, or null.
 template <class Function>
 Function* of_driver(const char* name) {

@@ -220,7 +220,7 @@ bool Modules::Thread::still(const Known& one) const {
 }
 
 /// What the attribute of an argument says of the call (wire/functions.hpp); 0: nothing that is known. The frame holds
-/// the object. 10 ns for the one that was asked last, else some 5 us and 2 us a request.
+/// the object. For the one that was asked last a few words are compared.
 std::uint64_t Modules::Thread::which_of(const Interpreter& python, std::uint64_t object, const char* name) {
   std::uint64_t word = 0;
   bool same = object == said.object && said.count > 0;
