@@ -179,7 +179,7 @@ class Ladder(PipelineCase):
                 self.assertIsNone(self.run_dir)
 
     def test_nsys_chooses_the_kernels_for_ncu(self):
-        done = self.profile("pipeline.nsys.enable=true", *NCU, CLI + "nvtx.include=[decode/,prefill/]", CLI + "replay_mode=kernel", "pipeline.ncu.top_n=2", plan={"kernel": "k_decode"})
+        done = self.profile("pipeline.nsys.enable=true", *NCU, CLI + "nvtx.include=[decode/,prefill/]", CLI + "replay_mode=kernel", "pipeline.ncu.top_n=2", plan={"kernel": "k_roof"})
         self.assertEqual(done.returncode, 0, done.stderr)
         call = self.calls()[0]
         self.assertEqual(call[call.index("--kernel-name-base") + 1], "function")
@@ -190,6 +190,7 @@ class Ladder(PipelineCase):
         gemm = next(folder for folder in folders if folder.startswith("gemm_like"))
         self.assertIn("ID,Metric Name,Metric Unit,Metric Value\n", self.text(f"ncu/kernels/{gemm}/GPU_Speed_Of_Light_Throughput.csv"))
         self.assertTrue(self.has(f"ncu/kernels/{gemm}/durations.svg"), os.listdir(os.path.join(self.run_dir, "ncu", "kernels", gemm)))
+        self.assertTrue(self.has("ncu/kernels/roofline.svg"))
         head, *rows = self.text("nsys/kernels.csv").splitlines()
         self.assertEqual(head, "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name")
         self.assertGreater(len(rows), 1)
@@ -238,6 +239,11 @@ class Ladder(PipelineCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("--metrics dram__bytes.sum ", self.text("ncu/cmd.txt"))
         self.assertTrue([n for n in self.json("report.json")["notes"] if "dram__no_such_thing.sum" in n and "left out" in n])
+
+    def test_sets_and_sections_of_the_installed_ncu(self):
+        sets, sections = (cases.run([f"{BIN}/rangescope", "metrics", "list", what], env=dict(os.environ, **self.tools), cwd=self.folder).stdout.splitlines() for what in ("sets", "sections"))
+        self.assertIn("basic (default): LaunchStats, Occupancy, SpeedOfLight, WorkloadDistribution", sets)
+        self.assertIn("MemoryWorkloadAnalysis", sections)
 
     def test_nsys_failures_are_told_apart(self):
         for case, code, why in (("never", 80, "nsys.never_started"), ("stream", 69, "nsys.report"), ("badexport", 65, "nsys.report")):

@@ -32,6 +32,7 @@ class Truth(unittest.TestCase):
                         if d == domain and k == kind and p[:-1] == path]
             self.assertAlmostEqual(wall["inclusive"] - wall["exclusive"], sum(children), delta=1 + 1e-9 * wall["inclusive"])
         self.assertEqual([loss for loss in report["losses"] if loss["severity"] != "info"], [])
+        return want
 
     def test_llm(self):
         self.check("llm", "--layers", "3", "--width", "64", "--tokens", "20", "--requests", "3")
@@ -40,7 +41,8 @@ class Truth(unittest.TestCase):
         self.check("llm", "--layers", "2", "--width", "64", "--tokens", "30", "--requests", "16", "--threads", "4")
 
     def test_shallow_resnet(self):
-        self.check("shallow_resnet", "--batches", "5", "--blocks", "4", "--batch", "2")
+        ran = self.check("shallow_resnet", "--batches", "5", "--blocks", "4", "--batch", "2")
+        self.assertEqual(ran[("", "push_pop", ("warmup",))], 1)
 
     def test_recording_of_short_ranges_is_no_time_of_theirs(self):
         """What is taken out is what the program's own clock saw the hooks take, or less."""

@@ -334,6 +334,14 @@ TEST(NcuCsv, RowsWithoutAKernelAreLeftOut) {
   EXPECT_EQ(losses_of(session), "bad_rows 20\n");
 }
 
+TEST(NcuCsv, AShortRowEndsNoTable) {
+  const model::Session session = session_of(kRawHead + "\"1\",\"7\",\"app\",\"host\",\"k\",\"1\"\n" +
+                                            "\"2\",\"7\",\"app\",\"host\",\"k\",\"1\",\"7\",\"200\",\"\"\n");
+  ASSERT_EQ(session.measurements.size(), 3u);
+  EXPECT_EQ(value_of(session, 2, "gpu__time_duration.sum"), 200);
+  EXPECT_EQ(losses_of(session), "short_rows 1\n");
+}
+
 TEST(NcuCsv, ValueThatIsNoNumberIsALoss) {
   const model::Session session =
       session_of(kRawHead + "\"1\",\"7\",\"app\",\"host\",\"k\",\"1\",\"7\",\"abc\",\"CachePreferNone\"\n");
