@@ -222,15 +222,17 @@ void for_each_gpu_work(S& session, Each&& each) {
   return count;
 }
 
-/// Something that a report can be made of: ranges, calls, GPU work, results or totals.
-[[nodiscard]] inline bool holds_anything(const Session& s) {
-  return !s.ranges.empty() || !s.launches.empty() || !s.kernels.empty() || !s.copies.empty() || !s.memsets.empty() ||
-         !s.graph_launches.empty() || !s.synchronizations.empty() || !s.measurements.empty() || !s.summary.empty();
+/// Something that ran on a GPU.
+[[nodiscard]] inline bool ran_on_gpu(const Session& s) {
+  return !s.kernels.empty() || !s.copies.empty() || !s.memsets.empty() || !s.graph_launches.empty();
+}
+[[nodiscard]] inline bool has_gpu_work(const Session& s) {
+  return ran_on_gpu(s) || !s.synchronizations.empty();
 }
 
-[[nodiscard]] inline bool has_gpu_work(const Session& s) {
-  return !s.kernels.empty() || !s.copies.empty() || !s.memsets.empty() || !s.graph_launches.empty() ||
-         !s.synchronizations.empty();
+/// Something that a report can be made of: ranges, calls, GPU work, results or totals.
+[[nodiscard]] inline bool holds_anything(const Session& s) {
+  return !s.ranges.empty() || !s.launches.empty() || has_gpu_work(s) || !s.measurements.empty() || !s.summary.empty();
 }
 
 }  // namespace rangescope::model

@@ -215,7 +215,7 @@ namespace {
 
 /// A recording of CUDA calls alone: each function with its calls, all that is known.
 void add_calls(const Session& session, model::Report& report) {
-  if (!session.ranges.empty() || !session.kernels.empty() || session.launches.empty()) return;
+  if (!session.ranges.empty() || model::ran_on_gpu(session) || session.launches.empty()) return;
   std::map<model::StringId, model::OperatorRow> by_name;
   for (const model::Launch& call : session.launches) {
     model::OperatorRow& row = by_name[call.name];

@@ -88,7 +88,9 @@ class Assembler {
     launch_of_.assign(used_.size(), kNone);
     std::vector<bool> thread_used(calls.threads.size());
     std::size_t kept = 0;
-    const bool calls_alone = !calls.launches.empty() && used_.size() == 0;  // no GPU work: they are all there is
+    // Without GPU work they are all there is; waits alone are none.
+    const bool calls_alone = parts_.kernels.kernels.empty() && parts_.copies.copies.empty() &&
+                             parts_.memsets.memsets.empty() && parts_.graphs.graphs.empty();
     // The runtime's call and the driver's inside it have one id, as has a call that was recorded twice.
     const auto nested = [](const model::Launch& a, const model::Launch& b) {
       return a.thread == b.thread &&
@@ -104,7 +106,8 @@ class Assembler {
           launch_of_[rank] = static_cast<std::uint32_t>(kept);
         } else if (const model::Launch& first = calls.launches[launch_of_[rank]]; nested(first, call)) {
           if (call.start_ns < first.start_ns) launch_of_[rank] = static_cast<std::uint32_t>(kept);
-        } else {
+        } else if (kinds_[first.name] != model::LaunchKind::kSynchronize &&
+                   kinds_[call.name] != model::LaunchKind::kSynchronize) {  // cudaDeviceReset shares the id of its wait
           ++duplicate_calls_;
         }
       }
@@ -366,7 +369,7 @@ class Assembler {
                                  outcome->scanned.damage->what + "); later rows are missing from every number"});
       }
     }
-    if (s_.kernels.empty() && s_.copies.empty() && s_.memsets.empty() && s_.graph_launches.empty())
+    if (!model::ran_on_gpu(s_))
       lose("no_gpu_work", s_.launches.size(), "CUDA API calls were recorded, but no kernel, copy or set of a GPU");
     lose("duplicate_correlation", duplicate_calls_,
          "CUPTI_ACTIVITY_KIND_RUNTIME.correlationId occurs twice in a process: the first call was taken");

@@ -269,6 +269,20 @@ TEST(NsysSchema, CallsWithoutGpuWorkAreKept) {
             "loss no_gpu_work 2 CUDA API calls were recorded, but no kernel, copy or set of a GPU\n");
 }
 
+// cudaDeviceReset and the wait inside it have one id, the wait before the call; 7 is a wait of the GPU.
+TEST(NsysSchema, WaitsAreNoGpuWorkAndNoDuplicates) {
+  const std::string thread = id(kP1 | 111);
+  const std::string sql =
+      calls_sql({"10, 20, " + thread + ", 5, 2", "30, 31, " + thread + ", 7, 4", "40, 60, " + thread + ", 7, 5"},
+                false) +
+      "insert into StringIds values(4, 'cuCtxSynchronize'), (5, 'cudaDeviceReset');"
+      "create table CUPTI_ACTIVITY_KIND_SYNCHRONIZATION(start, end, correlationId, syncType);"
+      "insert into CUPTI_ACTIVITY_KIND_SYNCHRONIZATION values(30, 31, 7, 4);";
+  const std::string out = run(sql);
+  EXPECT_NE(out.find("cudaLaunchKernel@10"), std::string::npos) << out;
+  EXPECT_EQ(out.find("duplicate_correlation"), std::string::npos) << out;
+}
+
 TEST(NsysSchema, MigrationsOfUnifiedMemoryNeedNoCall) {
   Scratch scratch;
   {
