@@ -6,6 +6,7 @@
 
 #include "analyze/compare/digest.hpp"
 #include "analyze/names/kernel_labels.hpp"
+#include "model/kernel_name.hpp"
 
 namespace rangescope::analyze {
 namespace compare_test {
@@ -241,6 +242,22 @@ TEST(FoldedKernel, LeavesWhatNamesTheFunction) {
       {"_ZN3foo", "_ZN3foo"},
   };
   for (const auto& [name, folded] : cases) EXPECT_EQ(folded_kernel(name), folded) << name;
+}
+
+TEST(KernelLabels, NameWhatAWrapperRunsAndNoAnonymousNamespace) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm>(T1::Params)", "Kernel2<cutlass_80_tensorop_s1688gemm>"},
+      {"void ck_tile::kentry<ck_tile::gfx950_t, 2, ck_tile::FmhaFwdKernel<short> >(Args)", "kentry<FmhaFwdKernel>"},
+      {"void at::apply<at::(anonymous namespace)::clamp_scalar(float)::{lambda()#1}>(int)", "apply<clamp_scalar>"},
+      {"void at::apply<at::<unnamed>::fill_scalar(float)::[lambda() (instance 1)]>(int)", "apply<fill_scalar>"},
+      {"scale(float*)", "scale"}};
+  model::Report report;
+  for (const auto& [name, label] : cases) {
+    report.kernels.emplace_back().name = name;
+    report.kernels.back().short_name = model::short_kernel_name(name);
+  }
+  tell_kernels_apart(report);
+  for (std::size_t i = 0; i < cases.size(); ++i) EXPECT_EQ(report.kernels[i].label, cases[i].second);
 }
 
 }  // namespace compare_test

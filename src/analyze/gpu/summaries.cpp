@@ -6,6 +6,7 @@
 #include <map>
 
 #include "analyze/tree/groups.hpp"
+#include "model/kernel_name.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -30,7 +31,7 @@ void add_kernels(const model::Session& session, const std::vector<const model::K
     const std::string_view name = session.strings.view(row->name);
     if (added) {
       kernel.name = name;
-      kernel.short_name = name;
+      kernel.short_name = model::short_kernel_name(name);
       kernel.shapes = kUnknownCount;
       kernel.nccl = is_nccl(name);
       kernel.duration_ns = spread(row->duration_ns);

@@ -95,7 +95,7 @@ TEST(Summaries, OperatorsAreThoseOfTheTable) {
 TEST(Summaries, OfACutTableNothingIsAShare) {
   model::Session s;
   model::KernelSummary kernel;
-  kernel.name = s.strings.intern("gemm");
+  kernel.name = s.strings.intern("void ns::gemm<float>(float *, int, co…");
   kernel.calls = 2;
   kernel.total_ns = 100;
   s.summary.kernels.push_back(kernel);
@@ -105,6 +105,7 @@ TEST(Summaries, OfACutTableNothingIsAShare) {
   ASSERT_TRUE(report && report->total);
   EXPECT_TRUE(std::isnan(report->total->kernel_ns));
   ASSERT_EQ(report->kernels.size(), 1u);
+  EXPECT_EQ(report->kernels[0].label, "gemm");
   EXPECT_TRUE(std::isnan(report->kernels[0].share));
   EXPECT_EQ(report->kernels[0].total_ns, 100);
   EXPECT_EQ(report->total->copy_ns, 60);

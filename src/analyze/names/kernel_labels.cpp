@@ -18,10 +18,15 @@ bool of_word(char c) {
          static_cast<unsigned char>(c) >= 0x80;
 }
 
+std::string without_anonymous(std::string_view name) {
+  return base::replace_all(base::replace_all(name, "(anonymous namespace)::", ""), "<unnamed>::", "");
+}
+
 /// Words behind the short name, each once, in their order: template arguments, then parameters.
 std::vector<std::string> words_of(const model::KernelRow& row) {
-  const std::size_t at = row.name.find(row.short_name);
-  std::string_view rest = row.name;
+  const std::string name = without_anonymous(row.name);
+  const std::size_t at = name.find(row.short_name);
+  std::string_view rest = name;
   if (at != std::string::npos) rest.remove_prefix(at + row.short_name.size());
   std::vector<std::string> words;
   std::set<std::string_view> seen;
@@ -70,6 +75,16 @@ std::vector<std::string> telling(const std::vector<std::string>& own,
   return chosen;
 }
 
+/// Functions of CUTLASS and Composable Kernel that run the kernel which their template argument names.
+constexpr std::string_view kWrappers[] = {"Kernel", "Kernel2", "device_kernel", "kentry"};
+
+/// "Kernel2<cutlass_80_tensorop_s1688gemm>": by the first word that is no flag, number or architecture.
+void name_wrapped(model::KernelRow& row) {
+  const std::vector<std::string> words = words_of(row);
+  const auto first = std::ranges::find_if(words, [](const std::string& word) { return word.size() > 8; });
+  if (first != words.end()) row.label += "<" + *first + ">";
+}
+
 }  // namespace
 
 void tell_kernels_apart(model::Report& report) {
@@ -79,7 +94,10 @@ void tell_kernels_apart(model::Report& report) {
     alike[row.label].push_back(&row);
   }
   for (auto& [name, rows] : alike) {
-    if (rows.size() < 2) continue;
+    if (rows.size() < 2) {
+      if (std::ranges::find(kWrappers, name) != std::end(kWrappers)) name_wrapped(*rows.front());
+      continue;
+    }
     std::vector<std::vector<std::string>> words;
     std::vector<std::set<std::string>> sets;
     for (std::size_t i = 0; i < rows.size() && rows.size() <= kMostAlike; ++i) {
@@ -112,8 +130,7 @@ void tell_kernels_apart(model::Report& report) {
 }
 
 std::string folded_kernel(std::string_view name) {
-  std::string text = base::replace_all(base::replace_all(name, "(anonymous namespace)::", ""), "<unnamed>::", "");
-  text = base::replace_all(text, "::operator()", "");
+  const std::string text = base::replace_all(without_anonymous(name), "::operator()", "");
   // Everything in <> and () goes, with the numbers of lambdas in braces.
   std::string out;
   int depth = 0;
