@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "read/kineto/build.hpp"
 #include "read/protobuf.hpp"
+#include "read/timeline.hpp"
 
 namespace rangescope::read::xla {
 namespace {
@@ -81,7 +82,13 @@ class SpaceReader {
   }
 
   [[nodiscard]] std::uint64_t known() const { return builder_.known(); }
-  model::Session finish() { return builder_.finish(); }
+  /// What starts the profiler returns into the trace, with the seconds that starting took: the program's part follows.
+  model::Session finish() {
+    model::Session session = builder_.finish();
+    if (std::erase_if(session.ranges, [&](const auto& range) { return range.end_ns <= started_ns_; }) > 0)
+      set_extents(session);
+    return session;
+  }
 
  private:
   Line line(std::string_view message) {
@@ -135,6 +142,10 @@ class SpaceReader {
     } else if (out.name.starts_with('$')) {
       out.category = "python_function";
       out.name.remove_prefix(1);
+      if (out.name.starts_with("profiler.py:") && out.name.ends_with(" start_trace")) {
+        started_ns_ = std::max(started_ns_, *out.start_ns + *out.length_ns);
+        return;
+      }
     } else {
       out.category = "user_annotation";
     }
@@ -165,6 +176,7 @@ class SpaceReader {
   std::string_view name_;
   Names events_, stats_;
   std::uint32_t device_ = 0;
+  std::int64_t started_ns_ = 0;
   std::uint64_t unused_ = 0;  // fields
 };
 

@@ -82,7 +82,13 @@ std::string example() {
   gpu.event(3, 0, 9'000'000);
   gpu.end_line();
   gpu.write(space);
-  Plane host("/host:CPU", {"$train.py:12 step", "cuLaunchKernel", "PjitFunction(step)"}, {"correlation_id"});
+  Plane host("/host:CPU",
+             {"$train.py:12 step", "cuLaunchKernel", "PjitFunction(step)", "$profiler.py:101 start_trace", "Collect"},
+             {"correlation_id"});
+  host.line(78, "python3", 200'000);  // the profiler's own
+  host.event(4, 0, 700'000'000);
+  host.event(5, 100'000, 1'000);
+  host.end_line();
   host.line(77, "python3", 1'000'000);
   host.event(1, 0, 9'000'000);
   host.event(3, 100'000, 8'000'000);
@@ -139,6 +145,7 @@ TEST(Xla, StreamsAndThreadsAreReadAndWhatWasDerivedIsNot) {
             "kernel loop_fusion 16,2x64 regs 32 1002000-1007000 gpu 0 stream 14 by cuLaunchKernel\n"
             "kernel fusion.1 0,0x0 regs 0 1001000-1002000 gpu 3 stream 2 by no call\n"
             "copy 1 4096 B 1000500-1000600 gpu 0 stream 15 by no call\n");
+  EXPECT_EQ(read_bytes(example(), "x")->begin_ns, 1000000) << "starting the profiler is no part of the run";
 }
 
 TEST(Xla, AnyCutIsAnErrorOrALoss) {
