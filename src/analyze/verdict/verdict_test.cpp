@@ -215,6 +215,12 @@ TEST(Bounds, WithoutCountersAFullGpuIsSaidAndNothingGuessed) {
   EXPECT_TRUE(has(full, "gpu_bound"));
   EXPECT_FALSE(has(full, "memory_bound") || has(full, "latency_bound"));
   EXPECT_FALSE(has(Program().loop("step", 4, 10 * kMs, 1, 7 * kMs).verdict(), "gpu_bound"));
+  Program load;
+  load.loop("load", 4, 10 * kMs);
+  for (std::int64_t at = 0; at < 40 * kMs; at += 10 * kMs)
+    load.copy(load.launch(load.t, at, at + kUs, model::LaunchKind::kCopy), at, at + 9 * kMs, 4096,
+              model::CopyKind::kHostToDevice, load.gpu);
+  EXPECT_FALSE(has(load.verdict(), "gpu_bound")) << "copies are judged by themselves";
 }
 
 TEST(Bounds, OfARangeMeasuredWithItsGapsNoLatencyIsClaimed) {
