@@ -292,6 +292,9 @@ TEST(Uneven, Occurrences) {
   for (int i = 0; i < 20; ++i) b.loop("step", 1, i % 5 == 4 ? 10 * kMs : kMs);
   EXPECT_NEAR(*of(b.verdict(), "uneven_occurrences").saves_ns, 36 * kMs, 1);
   EXPECT_FALSE(has(Program().loop("step", 20, kMs).verdict(), "uneven_occurrences"));
+  for (model::Range& range : b.session.ranges) range.domain = 1;
+  b.session.domains.push_back({b.session.strings.intern("python")});
+  EXPECT_FALSE(has(b.verdict(), "uneven_occurrences")) << "calls of one function differ in their work";
 }
 
 TEST(Verdict, OccurrencesInOneAnotherAreNoWarmUpAndNotUneven) {  // recursion below kDeepest
