@@ -25,14 +25,23 @@ struct Settled {
   double kernels_each = 0;  ///< in one occurrence
 };
 
-// From the first to the last GPU work of a program without ranges, the mean of its GPUs; the region begins with the
-// program and ends with it.
-std::optional<double> gpu_part_of_program(const model::Report& report) {
-  if (!model::is_program(report) || report.regions.front().occurrences != 1) return std::nullopt;
-  const model::Region& program = report.regions.front();
-  if (!program.gpu || program.gpu->partial || !(program.gpu->span_ns > 0)) return std::nullopt;
+/// What a program without ranges gave the GPU, and how long it ran.
+struct Whole {
+  const model::GpuWork* gpu;
+  double wall_ns;
+  double span_ns;  ///< from the first to the last GPU work, the mean of its GPUs
+};
+
+// Recorded natively there is one region, which begins with the program and ends with it; in files of others there is
+// none.
+std::optional<Whole> whole_program(const model::Report& report) {
+  const bool region = model::is_program(report) && report.regions.front().occurrences == 1;
+  if (!region && (!report.regions.empty() || report.run.duration_ns <= 0)) return std::nullopt;
+  const auto& gpu = region ? report.regions.front().gpu : report.total;
+  const double wall = region ? report.regions.front().wall.inclusive_ns : report.run.duration_ns;
+  if (!gpu || gpu->partial || !(gpu->span_ns > 0)) return std::nullopt;
   const auto devices = static_cast<double>(std::max<std::size_t>(1, report.devices.size()));
-  return std::min(program.gpu->span_ns / devices, program.wall.inclusive_ns);
+  return Whole{&*gpu, wall, std::min(gpu->span_ns / devices, wall)};
 }
 
 std::optional<Settled> settled_of(const Case& known, std::size_t row) {
@@ -49,10 +58,10 @@ std::optional<Settled> settled_of(const Case& known, std::size_t row) {
                 static_cast<double>(std::max(region.occurrences - region.steady->left_out, region.steady->occurrences));
   out.idle_ns =
       std::min(known.gpu_idle_ns(), out.wall_ns * std::max(0.0, 1 - out.busy_share) / known.side_by_side(row));
-  if (const auto span = gpu_part_of_program(known.report())) {  // before and behind it nothing waits for the CPU
+  if (const auto whole = whole_program(known.report())) {  // before and behind it nothing waits for the CPU
     out.busy_share = std::min(1.0, gpu.busy_ns / gpu.span_ns);
-    out.each_ns = out.wall_ns = *span;
-    out.idle_ns = std::min(known.gpu_idle_ns(), *span * (1 - out.busy_share));
+    out.each_ns = out.wall_ns = whole->span_ns;
+    out.idle_ns = std::min(known.gpu_idle_ns(), whole->span_ns * (1 - out.busy_share));
   }
   const auto recorded = static_cast<double>(gpu.partial ? gpu.recorded_occurrences : region.occurrences);
   if (recorded > 0 && gpu.kernels > 0) out.kernels_each = static_cast<double>(gpu.kernels) / recorded;
@@ -78,8 +87,11 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
     const double kernels = std::max(1.0, static_cast<double>(gpu.kernels));
     const double launching = gpu.launch_ns / region.wall.inclusive_ns, each = gpu.launch_ns / kernels;
     const double kernel = gpu.kernel_ns / kernels;
+    // Launches wait for the GPU nearly as long as their calls take; where not, a few calls loaded code or allocated.
+    const double latency = gpu.launch_latency_ns ? gpu.launch_latency_ns->median : 0;
+    const bool alike = !(latency > 0) || each < kFewLong * latency;
     const bool launch_bound = !gpu.partial && gpu.graph_launches <= 0 && settled.kernels_each >= kManyKernels &&
-                              launching >= kLaunching && kernel < each;
+                              launching >= kLaunching && kernel < each && alike;
     const std::string busy =
         fmt::format("the GPU is busy {} of {}{}", share_text(settled.busy_share), format_ns(settled.each_ns),
                     region.occurrences <= 1 ? ""
@@ -100,6 +112,7 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
                         {"wall_ns.p95", region.steady->wall_ns.p95},
                         {"occurrences", static_cast<double>(region.steady->occurrences)},
                         {"kernels_per_occurrence", settled.kernels_each}};
+    if (settled.kernels_each > 0) verdict.evidence["ns_per_kernel"] = settled.each_ns / settled.kernels_each;
     if (!std::isnan(gpu.launch_ns) && gpu.kernels > 0 && !gpu.partial) {
       verdict.evidence["launch_call_ns"] = each;
       verdict.evidence["kernel_ns"] = kernel;
@@ -114,18 +127,20 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
 }
 
 void find_start_up(const Case& known, std::vector<model::Verdict>& out) {
-  const auto span = gpu_part_of_program(known.report());
-  if (!span) return;
-  const model::Region& program = known.region(0);
-  const double rest = program.wall.inclusive_ns - *span, share = rest / program.wall.inclusive_ns;
+  const auto whole = whole_program(known.report());
+  if (!whole) return;
+  const double share = 1 - whole->span_ns / whole->wall_ns;
   if (share < kStartUp) return;
-  model::Verdict verdict = known.about("start_up", 0,
-                                       fmt::format("start-up and exit are {} of the run: all GPU work is within {}",
-                                                   share_text(share), format_ns(*span)),
-                                       std::nullopt);
-  verdict.evidence = {{"gpu_span_ns", *span}, {"gpu_busy_ns", program.gpu->busy_ns}, {"start_share", share}};
-  if (const std::string causes = cpu_causes(program); !causes.empty()) verdict.text += ". CPU: " + causes;
-  verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(program)));
+  std::string text = fmt::format("start-up and exit are {} of the run: all GPU work is within {}", share_text(share),
+                                 format_ns(whole->span_ns));
+  model::Verdict verdict = known.rows() > 0 ? known.about("start_up", 0, std::move(text), std::nullopt)
+                                            : known.about_run("start_up", std::move(text), std::nullopt);
+  verdict.evidence = {{"gpu_span_ns", whole->span_ns}, {"gpu_busy_ns", whole->gpu->busy_ns}, {"start_share", share}};
+  if (known.rows() > 0) {
+    const model::Region& program = known.region(0);
+    if (const std::string causes = cpu_causes(program); !causes.empty()) verdict.text += ". CPU: " + causes;
+    verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(program)));
+  }
   out.push_back(std::move(verdict));
 }
 
@@ -223,21 +238,27 @@ void find_cuda_calls(const Case& known, std::vector<model::Verdict>& out) {
 }
 
 void find_idle_gpu(const Case& known, std::vector<model::Verdict>& out) {
-  const auto share = known.gpu_busy_share();
-  if (!share || *share >= kGpuIdle) return;
-  const auto explains = [](const model::Verdict& verdict) {
+  auto share = known.gpu_busy_share();
+  if (!share) return;
+  const auto explains = [&](const model::Verdict& verdict) {
     return verdict.kind == "waits_for_cpu" || verdict.kind == "launch_bound" || verdict.kind == "synchronization" ||
-           verdict.kind == "outside_ranges" || verdict.kind == "start_up" || verdict.kind == "hot_region" ||
-           verdict.kind == "warm_up";
+           verdict.kind == "outside_ranges" || (verdict.kind == "start_up" && known.rows() > 0) ||
+           verdict.kind == "hot_region" || verdict.kind == "warm_up";
   };
   if (std::any_of(out.begin(), out.end(), explains)) return;
-  const model::Report& report = known.report();
-  const double busy = *share * report.run.duration_ns;
-  model::Verdict verdict =
-      known.about_run("idle_gpu",
-                      fmt::format("the GPU is idle {} of the run: busy {} of {}", share_text(1 - *share),
-                                  format_ns(busy), format_ns(report.run.duration_ns)),
-                      report.run.duration_ns - busy);
+  double wall = known.report().run.duration_ns;
+  const double busy = *share * wall;
+  const bool inside = std::any_of(out.begin(), out.end(), [](const auto& one) { return one.kind == "start_up"; });
+  if (inside) {  // start-up is told: the rest is from the first to the last GPU work
+    wall = whole_program(known.report())->span_ns;
+    share = std::min(1.0, busy / wall);
+  }
+  if (*share >= kGpuIdle) return;
+  model::Verdict verdict = known.about_run(
+      "idle_gpu",
+      fmt::format("the GPU is idle {} of the {}: busy {} of {}", share_text(1 - *share),
+                  inside ? "time from its first to its last work" : "run", format_ns(busy), format_ns(wall)),
+      wall - busy);
   verdict.evidence = {{"gpu_busy_share", *share}};
   verdict.next = known.show("-f perfetto -o trace.pftrace");
   out.push_back(std::move(verdict));

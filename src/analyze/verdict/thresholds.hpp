@@ -11,6 +11,7 @@ inline constexpr double kGpuIdle = 0.5;        ///< busy share below which the G
 inline constexpr double kGpuFull = 0.8;        ///< busy share above which faster launches save a fifth at most
 inline constexpr double kLaunching = 0.25;     ///< of wall time inside launch calls: the largest CPU cost
 inline constexpr double kManyKernels = 4;      ///< per instance: the cost of a single launch is no pattern
+inline constexpr double kFewLong = 3;          ///< mean call over median latency: a few calls hold the sum
 inline constexpr double kHeld = 0.1;           ///< of a range's time: shorter waits for a lock are ordinary
 inline constexpr double kSynchronizing = 0.1;  ///< of wall time in waits, while the GPU has gaps to fill
 inline constexpr double kCopying = 0.2;        ///< of GPU busy time: less is soon overlapped by other work

@@ -71,6 +71,11 @@ TEST(WaitsForCpu, WhereTheGpuIsIdleMostOfASettledOccurrence) {
   EXPECT_NEAR(one.evidence.at("gpu_busy_share"), 0.2, 1e-9);
   EXPECT_FALSE(has(Program().loop("step", 5, 10 * kMs, 2, 4 * kMs).verdict(), "waits_for_cpu"));
   EXPECT_FALSE(has(Program().loop("step", 5, 10 * kMs).verdict(), "waits_for_cpu")) << "no GPU was recorded";
+  const auto advice = [](std::int64_t each) {
+    return model::advice_for(of(Program().loop("step", 4, each, 30, 10 * kUs).verdict(), "waits_for_cpu"));
+  };
+  EXPECT_TRUE(advice(10 * kMs).starts_with("Use CUDA graphs")) << advice(10 * kMs);
+  EXPECT_TRUE(advice(100 * kMs).starts_with("Find what the CPU does")) << "30 kernels are not many in that time";
 }
 
 TEST(WaitsForCpu, NotWhereTheGpuIsFullOfOthersWork) {
@@ -125,6 +130,13 @@ TEST(LaunchBound, WhereKernelsAreShorterThanTheirLaunches) {
   const auto long_kernels = Program().loop("step", 20, 200 * kUs, 10, 6 * kUs, 5 * kUs).verdict();
   EXPECT_FALSE(has(long_kernels, "launch_bound"));
   EXPECT_TRUE(has(long_kernels, "waits_for_cpu"));
+  Program code;
+  code.loop("step", 1, 10 * kMs);
+  for (std::int64_t at = 0; at < 200 * kUs; at += 20 * kUs) {
+    const std::int64_t end = at + (at == 180 * kUs ? 6 * kMs : 6 * kUs);
+    code.kernel(code.launch(code.t, at, end), "add", end + kUs, end + 4 * kUs, code.gpu);
+  }
+  EXPECT_FALSE(has(code.verdict(), "launch_bound"));
 }
 
 void wait_for_gpu(Program& b, std::int64_t length) {
@@ -442,9 +454,13 @@ TEST(Stalls, TheMostFrequentWaitOfTheKernelThatItCostsMost) {
 
 TEST(WithoutRanges, AnIdleGpuIsSaid) {
   Program b;
-  b.kernel(b.launch(b.t, 0, 100), "small", 0, kMs, b.gpu);
+  for (const std::int64_t at : {kMs, 98 * kMs}) b.kernel(b.launch(b.t, at, at + 100), "small", at, at + kMs, b.gpu);
   b.session.end_ns = 100 * kMs;
-  EXPECT_EQ(b.verdict().front().kind, "idle_gpu");
+  EXPECT_EQ(b.verdict().front().text, "the GPU is idle 98 % of the run: busy 2.000 ms of 100.0 ms");
+  b.session.end_ns = 1000 * kMs;
+  EXPECT_EQ(b.verdict().front().text,
+            "the GPU is idle 98 % of the time from its first to its last work: busy 2.000 ms of 98.00 ms");
+  EXPECT_EQ(of(b.verdict(), "start_up").text, "start-up and exit are 90 % of the run: all GPU work is within 98.00 ms");
 }
 
 TEST(WithoutRanges, StartUpIsNoWaitForTheCpu) {
