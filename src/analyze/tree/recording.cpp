@@ -27,8 +27,7 @@ std::vector<std::uint32_t> recorded_in(const model::Session& session, const Tree
       const model::UnlistedInside& of = session.unlisted_inside[i];
       taken[o] = add(taken[o], static_cast<std::uint64_t>(of.recorded_ns) + of.count * cost.around);
     }
-    const bool stays = cost.own + cost.around == 0;
-    taken[o] = stays ? 0 : static_cast<std::uint32_t>(std::min<std::int64_t>(add(taken[o], cost.own), length));
+    taken[o] = !known ? 0 : static_cast<std::uint32_t>(std::min<std::int64_t>(add(taken[o], cost.own), length));
     if (const std::uint32_t above = tree.parent[o]; above != kNone)
       taken[above] = add(taken[above], std::uint64_t{taken[o]} + cost.around);
   }
@@ -62,7 +61,9 @@ std::vector<char> worth_taking(const Tree& tree, const std::vector<std::uint32_t
 void take_out_recording(const model::Session& session, Tree& tree) {
   std::vector<model::RecordingCost> costs;
   for (const model::Process& process : session.processes) costs.push_back(model::recording_cost(process));
-  if (std::all_of(costs.begin(), costs.end(), [](const auto& cost) { return cost.own + cost.around == 0; })) return;
+  if (std::ranges::all_of(costs, [](const auto& cost) { return cost.own + cost.around == 0; }) &&
+      std::ranges::all_of(session.unlisted_inside, [](const auto& of) { return of.recorded_ns == 0; }))
+    return;
   const std::vector<std::uint32_t> inside = unlisted_inside(session);
   std::vector<std::uint32_t> taken = recorded_in(session, tree, costs, inside);
   const std::vector<char> worth = worth_taking(tree, taken);

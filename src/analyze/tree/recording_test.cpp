@@ -1,5 +1,6 @@
 #include "analyze/tree/recording.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "analyze/analyze.hpp"
@@ -84,6 +85,24 @@ TEST(Recording, IsLeftWhereNobodyMeasuredIt) {
   Nested nested(10, 30);
   nested.session.processes[nested.p].range_pair_ns = nested.session.processes[nested.p].range_own_ns = 0;
   for (const auto& region : nested.regions()) EXPECT_EQ(region.wall.profiler_ns, 0);
+}
+
+TEST(Recording, OfAnotherProfilerIsTakenOutOfTheRangeThatHoldsItAndThoseAround) {
+  testing::SessionBuilder b;
+  const auto p = b.process(1), t = b.thread(p, 2);
+  b.range(t, "step", 0, 100);
+  const auto add = b.range(t, "aten::add", 10, 60);
+  b.range(t, "aten::mul", 70, 90);
+  b.session.unlisted_inside.push_back({.range = add, .ns = 30, .recorded_ns = 30});
+  const auto regions = analyze(b.session)->regions;
+  std::string text;
+  for (const model::Region& region : regions)
+    text += fmt::format("{} {} own {} median {} profiler {}\n", region.path.back(), region.wall.inclusive_ns,
+                        region.wall.exclusive_ns, region.wall.per_occurrence_ns.median, region.wall.profiler_ns);
+  EXPECT_EQ(text,
+            "step 70 own 30 median 70 profiler 30\n"
+            "aten::add 20 own 20 median 20 profiler 30\n"
+            "aten::mul 20 own 20 median 20 profiler 0\n");
 }
 
 TEST(Recording, StartEndRangesStayAsTheyWere) {

@@ -98,9 +98,9 @@ void find_uneven(const Case& known, std::vector<model::Verdict>& out) {
     const model::Steady& steady = *known.region(row).steady;
     model::Verdict verdict =
         known.about("uneven_occurrences", row,
-                    fmt::format("jitter: median {}, p95 {}, max {} of {} instances", format_ns(steady.wall_ns.median),
+                    fmt::format("jitter: median {}, p95 {}, max {} of {} instances{}", format_ns(steady.wall_ns.median),
                                 format_ns(steady.wall_ns.p95), format_ns(steady.wall_ns.max),
-                                base::format_count(steady.occurrences)),
+                                base::format_count(steady.occurrences), steady.left_out > 0 ? " in steady state" : ""),
                     saves(row));
     verdict.evidence = {{"wall_ns.median", steady.wall_ns.median},
                         {"wall_ns.p95", steady.wall_ns.p95},

@@ -309,6 +309,14 @@ TEST(Uneven, Occurrences) {
   EXPECT_FALSE(has(b.verdict(), "uneven_occurrences")) << "calls of one function differ in their work";
 }
 
+TEST(Uneven, SaysThatWarmUpsAreNotCounted) {
+  Program b;
+  b.loop("step", 1, 100 * kMs);
+  for (int i = 0; i < 20; ++i) b.loop("step", 1, i % 5 == 4 ? 10 * kMs : kMs);
+  EXPECT_EQ(of(b.verdict(), "uneven_occurrences").text,
+            "jitter: median 1.000 ms, p95 10.00 ms, max 10.00 ms of 20 instances in steady state");
+}
+
 TEST(Verdict, OccurrencesInOneAnotherAreNoWarmUpAndNotUneven) {  // recursion below kDeepest
   Program b;
   for (int i = 0; i < 1000; ++i) b.range(b.t, "f", i * kMs, (2000 - i) * kMs);
@@ -556,11 +564,38 @@ TEST(Profiler, WhatItAddedAndWhatIsTooShortForIt) {
   EXPECT_FALSE(has(Program().loop("step", 1000, kUs).verdict(), "too_short"));
 }
 
+TEST(Profiler, WhatIsTooShortHasTheCountAndMedianOfTheTable) {
+  Program b;
+  b.loop("step", 1000, 80);
+  b.session.processes[b.p].range_own_ns = b.session.processes[b.p].range_pair_ns = 74;
+  model::Report report = b.report();
+  judge(report);
+  const model::Region& step = report.regions[report.rows.front().members.front()];
+  EXPECT_EQ(step.wall.per_occurrence_ns.median, 6);
+  EXPECT_EQ(step.occurrences, 1000);
+  const model::Verdict& one = of(report.verdict, "too_short");
+  EXPECT_EQ(one.text, "too short to measure: median 6 ns of 1,000 instances, about the profiler's own cost");
+  EXPECT_EQ(one.evidence,
+            (std::map<std::string, double>{{"recording_ns", 74000}, {"wall_ns", 6000}, {"wall_ns.median", 6}}));
+}
+
 TEST(Profiler, RangesOfALibraryAreTooShortForNobody) {
   Program b;
   b.loop("step", 1, kMs);
   for (int i = 0; i < 10'000; ++i) b.range(b.t, "MPI_Test", i * 100, i * 100 + 40, "MPI");
   EXPECT_FALSE(has(b.verdict(), "too_short"));
+}
+
+TEST(CudaCalls, OfARecordingOfNothingElse) {
+  Program b;
+  for (const std::int64_t from : {20 * kMs, 220 * kMs}) {
+    const auto call = b.launch(b.t, from, from + 200 * kMs, model::LaunchKind::kSynchronize);
+    b.session.synchronizations.push_back({from, from + 200 * kMs, call});
+  }
+  b.session.end_ns = 431 * kMs;
+  EXPECT_EQ(of(b.verdict(), "cuda_calls").text, "2 CUDA calls wait 400.0 ms for the GPU (93 % of the run)");
+  b.loop("step", 1, kMs, 1, kMs);
+  EXPECT_FALSE(has(b.verdict(), "cuda_calls"));
 }
 
 TEST(Overview, OfARunWhereNothingStandsOut) {

@@ -212,7 +212,7 @@ void find_profiler(const Case& known, std::vector<model::Verdict>& out) {
     const model::Region& region = known.region(row);
     const double raw = region.wall.inclusive_ns + region.wall.profiler_ns;
     if (region.wall.profiler_ns < kProfiler * raw) continue;
-    const bool recording = region.wall.recording_ns > region.wall.profiler_ns / 2;
+    const bool recording = report.operators.empty() && region.wall.recording_ns > region.wall.profiler_ns / 2;
     model::Verdict verdict =
         known.about("profiler_effect", row,
                     fmt::format("{} added {} ({}), already subtracted",
@@ -252,7 +252,9 @@ void find_profiler(const Case& known, std::vector<model::Verdict>& out) {
                               base::counted(static_cast<std::uint64_t>(region.occurrences), "instance")),
                   std::nullopt);
   verdict.severity = all >= kHot * known.inside_ns() ? model::Weight::kError : model::Weight::kNote;
-  verdict.evidence = {{"wall_ns.median", recorded_median(region)}, {"wall_ns", all}};
+  verdict.evidence = {{"wall_ns.median", region.wall.per_occurrence_ns.median},
+                      {"wall_ns", region.wall.inclusive_ns},
+                      {"recording_ns", region.wall.recording_ns}};
   out.push_back(std::move(verdict));
 }
 

@@ -18,6 +18,7 @@
 #include "base/units.hpp"
 #include "read/index.hpp"
 #include "read/kineto/event.hpp"
+#include "read/kineto/overhead.hpp"
 #include "read/timeline.hpp"
 
 namespace rangescope::read::kineto {
@@ -201,7 +202,7 @@ class Builder {
       if (thread.process == kNone) thread.process = s_.processes.empty() ? process(0) : 0;
     leave_out_idle_threads();
     order_ranges();
-    take_out_overhead();
+    if (const std::uint32_t overhead = find_domain("overhead"); overhead != kNone) take_out_overhead(overhead, s_);
     number_collectives();
     link_work();
     link_waits();
@@ -539,60 +540,6 @@ class Builder {
       idle_threads_ += idle[thread] != 0 ? 1 : 0;
     }
     std::erase_if(s_.ranges, [&](const model::Range& range) { return idle[range.thread] != 0; });
-  }
-
-  /// What the profiler did itself is none of the program's time: taken out of the operators in which it lies, on the
-  /// thread whose CUDA call was open, since traces do not name the thread.
-  void take_out_overhead() {
-    const std::uint32_t overhead = find_domain("overhead");
-    if (overhead == kNone) return;
-    std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> calls(s_.threads.size());
-    for (const model::Launch& call : s_.launches)
-      if (call.end_ns != model::kOpen) calls[call.thread].emplace_back(call.start_ns, call.end_ns);
-    for (auto& of_thread : calls) std::ranges::sort(of_thread);
-    std::vector<std::vector<const model::Range*>> spent(s_.threads.size());
-    for (const model::Range& range : s_.ranges) {
-      if (range.domain != overhead || range.end_ns == model::kOpen) continue;
-      const std::int64_t middle = range.start_ns + (range.end_ns - range.start_ns) / 2;
-      for (std::uint32_t thread = 0; thread < calls.size(); ++thread) {
-        const auto after = std::upper_bound(calls[thread].begin(), calls[thread].end(), std::pair(middle, INT64_MAX));
-        if (after == calls[thread].begin() || std::prev(after)->second < middle) continue;
-        spent[thread].push_back(&range);
-        break;
-      }
-    }
-    for (auto& of_thread : spent)
-      std::ranges::sort(of_thread, [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
-    std::vector<const model::Range*> open;
-    std::vector<std::size_t> next(s_.threads.size());
-    const auto end_of = [&](std::uint32_t thread, std::int64_t until) {  // all that begins before `until`
-      for (; next[thread] < spent[thread].size() && spent[thread][next[thread]]->start_ns < until; ++next[thread]) {
-        const model::Range& one = *spent[thread][next[thread]];
-        model::CounterWait& out = s_.counter_waits.emplace_back();
-        out.process = s_.threads[thread].process;
-        for (const model::Range* around : open)
-          if (around->end_ns > one.start_ns) out.path.push_back(around->name);
-        if (out.path.empty()) {
-          s_.counter_waits.pop_back();
-          continue;
-        }
-        out.path.push_back(0);  // it lies in the last of them, as a range of no name
-        out.ns = one.end_ns - one.start_ns;
-      }
-    };
-    std::uint32_t on = kNone;
-    for (const model::Range& range : s_.ranges) {  // in the order of the pushes, thread by thread
-      if (range.domain != 0) continue;
-      if (range.thread != on) {
-        if (on != kNone) end_of(on, INT64_MAX);
-        open.clear();
-        on = range.thread;
-      }
-      end_of(on, range.start_ns);
-      while (!open.empty() && open.back()->end_ns <= range.start_ns) open.pop_back();
-      open.push_back(&range);
-    }
-    if (on != kNone) end_of(on, INT64_MAX);
   }
 
   model::Session s_;
