@@ -230,5 +230,16 @@ TEST_F(Runs, ProvenanceIsWrittenAndRead) {
   EXPECT_EQ(base::read_file(root_ / "env.json")->find("hush"), std::string::npos);
 }
 
+TEST_F(Runs, ProvenanceHasTheVersionsOfThePackagesThatTheProgramsPythonSees) {
+  const fs::path packages = root_ / "venv/lib/python3.11/site-packages";
+  for (const char* package :
+       {"torch-2.11.0+cu130.dist-info", "transformers-5.1.0.dist-info", "torchvision-0.1.dist-info"})
+    fs::create_directories(packages / package);
+  auto facts = look(root_, {(root_ / "venv/bin/python").string(), "train.py"}).facts;
+  std::erase_if(facts, [](const auto& fact) { return !fact.first.starts_with("python."); });
+  EXPECT_EQ(facts,
+            (std::map<std::string, std::string>{{"python.torch", "2.11.0+cu130"}, {"python.transformers", "5.1.0"}}));
+}
+
 }  // namespace runs_test
 }  // namespace rangescope::runs

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "collect/nsight/ncu.hpp"
+#include "collect/nsight/nsys.hpp"
 
 namespace rangescope::collect {
 namespace abilities_test {
@@ -132,6 +133,18 @@ TEST(Abilities, AnExpressionOfThousandsOfKernelsIsRefusedWithACure) {
   EXPECT_EQ(plan.error().code, base::Code::kConfig);
   EXPECT_NE(plan.error().what.find("--kernel-name"), std::string::npos) << plan.error().what;
   EXPECT_FALSE(plan.error().hint.empty());
+}
+
+// A list as nsys takes it is one text in YAML.
+TEST(Abilities, AListWrittenAsOneTextIsRefusedWithTheListThatWasMeant) {
+  const auto known = newest_known("nsys", std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "conf" / "tools");
+  ASSERT_TRUE(known.has_value());
+  nsys::Options options;
+  options.values["trace"] = {"cuda,nvtx,osrt"};
+  Request request;
+  request.command = {"./app"};
+  request.run_dir = "/runs/1";
+  EXPECT_EQ(nsys::plan(*known, options, request).error().hint, "Write a list: [cuda, nvtx, osrt].");
 }
 
 }  // namespace abilities_test
