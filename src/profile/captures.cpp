@@ -162,7 +162,8 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
 
 std::string kept_file(const fs::path& file) {
   const auto head = base::read_head(file, 256);
-  if (!head || report::tables::exported_run(file)) return {};
+  // Our own exports, of which timelines for Chrome are read like PyTorch's.
+  if (!head || report::tables::exported_run(file) || head->find("\"verdict\": [") != std::string::npos) return {};
   if (const auto reader = read::find_reader(file)) return "a recording (" + std::string((*reader)->name) + ")";
   if (head->starts_with("\x28\xb5\x2f\xfd")) return "an archive";
   if (head->find("rangescope.baseline/") != std::string::npos) return "a baseline";

@@ -7,6 +7,7 @@
 #include "base/fs.hpp"
 #include "base/temporary_folder.hpp"
 #include "config/compose.hpp"
+#include "profile/captures.hpp"
 #include "runs/stages.hpp"
 #include "runs/status.hpp"
 
@@ -110,6 +111,17 @@ TEST_F(Engine, WhatCannotBeDoneIsRefusedBeforeThereIsADirectory) {
   EXPECT_EQ(profile(kNcu, {"true"}, 3).code, 64);  // without the native stage nothing is repeated
   EXPECT_EQ(profile(kNcu, {"no-such-program"}).code, 66);
   EXPECT_FALSE(fs::exists(folder_.path() / "runs"));
+}
+
+TEST(KeptFile, IsARecordingButNoTimelineOfOurs) {
+  const base::TemporaryFolder folder("rangescope-kept");
+  const auto kept = [&](const std::string& head) {
+    const fs::path file = folder.path() / "trace.json";
+    EXPECT_TRUE(base::write_file(file, R"({"displayTimeUnit": "ns", )" + head + R"("traceEvents": [{"ph": "X"}]})"));
+    return kept_file(file);
+  };
+  EXPECT_EQ(kept(""), "a recording (kineto)");
+  EXPECT_EQ(kept(R"("otherData": {"verdict": ["step: CPU-bound"]}, )"), "");
 }
 
 }  // namespace engine_test
