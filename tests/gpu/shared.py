@@ -1,4 +1,6 @@
-"""CUPTI beside another tool in the program: PyTorch's own profiler comes after us, before us, and while we record."""
+"""CUPTI beside PyTorch's own profiler in the program, which begins after us or before us.
+
+After us it is refused: docs/manual/gpu.md. The figures tell; no case asks for its kernels then."""
 import json
 import subprocess
 import unittest
@@ -12,13 +14,14 @@ class Shared(unittest.TestCase):
     def setUp(self):
         self.command = [gpu.need("PyTorch", gpu.python()), f"{gpu.HERE}/shared_program.py"]
 
+    def answer(self, done):
+        self.assertEqual(done.code, 0, done.err)
+        return json.loads(done.out.splitlines()[-1])
+
     def test_their_profiler_begins_while_ours_records(self):
-        bare = gpu.Done([*self.command, "10", str(STEPS)])
-        self.assertEqual(bare.code, 0, bare.err)
-        alone = json.loads(bare.out.splitlines()[-1])
+        alone = self.answer(gpu.Done([*self.command, "10", str(STEPS)]))
         run = gpu.Run("shared", ["--include", "step/"], [*self.command, "10", str(STEPS)])
-        self.assertEqual(run.code, 0, run.err)
-        beside = json.loads(run.out.splitlines()[-1])
+        beside = self.answer(run)
         rows = gpu.regions(run.report)["step"]
         losses = [(loss["kind"], loss.get("detail", "")[:160]) for loss in run.report["losses"]]
         gpu.figure("torch.profiler's kernels, alone", alone["seen"], f"of {4 * STEPS}")

@@ -130,12 +130,11 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
     const model::Region& region = known.region(row);
     const double busy = busy_total(known, row);
     // Kernels of NCCL that wait for another rank keep the GPU, but not at work: that is the straggler's.
-    // Copies are judged by themselves.
-    const double copies =
-        region.gpu && region.gpu->copy_ns > 0 ? region.gpu->copy_ns - std::max(0.0, region.gpu->overlap_ns) : 0;
-    const double waits = std::min((region.communication ? region.communication->wait_ns : 0) + copies, busy);
-    const double share = region.steady && busy > 0 ? region.steady->busy_share.value_or(0) * (1 - waits / busy) : 0;
-    return share >= kGpuFull ? (busy - waits) / known.side_by_side(row) : 0.0;
+    const double waits = region.communication ? region.communication->wait_ns : 0;
+    const double copies = region.gpu ? copies_alone_ns(*region.gpu) : 0;  // judged by themselves
+    const double others = std::min(waits + copies, busy);
+    const double share = region.steady && busy > 0 ? region.steady->busy_share.value_or(0) * (1 - others / busy) : 0;
+    return share >= kGpuFull ? (busy - others) / known.side_by_side(row) : 0.0;
   };
   for (const std::size_t row : known.worst(full, 1)) {
     if (!known.matters(full(row))) continue;

@@ -180,9 +180,7 @@ void find_synchronization(const Case& known, std::vector<model::Verdict>& out) {
 }
 
 void find_copies(const Case& known, std::vector<model::Verdict>& out) {
-  const auto alone_ns = [](const model::GpuWork& gpu) {
-    return gpu.copies > 0 && gpu.copy_ns > 0 ? gpu.copy_ns - std::max(0.0, gpu.overlap_ns) : 0.0;
-  };
+  const auto alone_ns = [](const model::GpuWork& gpu) { return gpu.copies > 0 ? copies_alone_ns(gpu) : 0.0; };
   const auto much = [&](const model::GpuWork& gpu) {
     const double alone = alone_ns(gpu);
     return alone > 0 && alone >= kCopying * gpu.busy_ns && gpu.overlap_ns < kHidden * gpu.copy_ns;

@@ -5,6 +5,7 @@
 // docs/manual/verdicts.md, and a test where it must fire and one where it must not.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <string>
@@ -84,6 +85,11 @@ class Case {
 
 /// "75 %", "2.2 %", "99.9 %": whole percents where that is two digits.
 [[nodiscard]] std::string share_text(double share);
+
+/// Time of copies beside which no kernel ran.
+[[nodiscard]] inline double copies_alone_ns(const model::GpuWork& gpu) {
+  return gpu.copy_ns > 0 ? gpu.copy_ns - std::max(0.0, gpu.overlap_ns) : 0.0;
+}
 
 /// Looks for one thing, by the case's numbers.
 using Rule = void (*)(const Case& known, std::vector<model::Verdict>& out);
