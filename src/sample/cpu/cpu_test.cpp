@@ -19,6 +19,7 @@
 #include "sample/cpu/counters.hpp"
 #include "sample/cpu/names.hpp"
 #include "sample/cpu/perf.hpp"
+#include "sample/cpu/sampler.hpp"
 #include "sample/cpu/space.hpp"
 #include "sample/cpu/unwind.hpp"
 #include "wire/cpu.hpp"
@@ -36,6 +37,22 @@ TEST(Refusal, SaysWhatForbidsItAndWhatToChange) {
   EXPECT_NE(refusal(EPERM, 2, true).what.find("seccomp"), std::string::npos);
   EXPECT_EQ(refusal(ENOSYS, 2, false).code, base::Code::kToolMissing);
   EXPECT_NE(refusal(EMFILE, 2, false).hint.find("ulimit -n"), std::string::npos);
+}
+
+TEST(PythonFrames, OfAThreadThatOnlyRanOnMayBeReadLater) {
+  const auto in_time = [](Since since, std::int64_t left_ns, std::int64_t now_ns) {
+    Sample sample;
+    sample.at_ns = 1'000'000;
+    sample.since = since;
+    sample.left_ns = left_ns;
+    return is_in_time(sample, now_ns);
+  };
+  EXPECT_TRUE(in_time(Since::kUnknown, -1, 1'090'000));
+  EXPECT_FALSE(in_time(Since::kUnknown, -1, 1'200'000));
+  EXPECT_TRUE(in_time(Since::kRan, -1, 1'200'000));
+  EXPECT_FALSE(in_time(Since::kRan, -1, 1'600'000));
+  EXPECT_FALSE(in_time(Since::kLeft, 1'190'000, 1'200'000));
+  EXPECT_TRUE(in_time(Since::kPutAside, 1'020'000, 9'000'000));  // it is where it was
 }
 
 TEST(Counters, NamesAsPerfHasThem) {

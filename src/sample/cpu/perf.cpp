@@ -125,6 +125,35 @@ std::uint64_t event_of(const perf_event_header& header) {
   return id;
 }
 
+/// What a thread did behind its sample.
+struct Later {
+  Since since = Since::kRan;
+  std::int64_t left_ns = -1;
+};
+
+/// By place in the records, of those that are samples.
+std::vector<Later> later_of(const std::vector<Record>& records) {
+  std::vector<Later> out(records.size());
+  std::unordered_map<std::uint32_t, Later> of_thread;
+  for (std::size_t r = records.size(); r-- > 0;) {
+    const perf_event_header& header = *records[r].header;
+    const bool sample = header.type == PERF_RECORD_SAMPLE;
+    if (!sample && header.type != PERF_RECORD_SWITCH) continue;
+    std::uint32_t tid = 0;  // behind the event's number and the process, or the process
+    std::memcpy(&tid, reinterpret_cast<const std::byte*>(&header) + sizeof header + (sample ? 12 : 4), sizeof tid);
+    if (sample) {
+      if (const auto at = of_thread.find(tid); at != of_thread.end()) out[r] = at->second;
+    } else if ((header.misc & PERF_RECORD_MISC_SWITCH_OUT) == 0) {
+      of_thread[tid].since = Since::kLeft;
+    } else {
+      Later& later = of_thread[tid];
+      const bool preempted = (header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0;
+      later = {later.since == Since::kRan && preempted ? Since::kPutAside : Since::kLeft, records[r].at_ns};
+    }
+  }
+  return out;
+}
+
 bool of_clock(const perf_event_header& header) {
   switch (header.type) {
     case PERF_RECORD_SAMPLE:
@@ -314,7 +343,9 @@ base::Result<void> Events::follow(std::uint32_t tid) {
 
 // Those of our own threads, which have the events disabled until a program is started, are enabled too.
 void Events::watch_switches(bool on) {
+  watched_since_ns_ = INT64_MAX;
   for (const int fd : switch_fds_) ::ioctl(fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+  if (on) watched_since_ns_ = now_ns();
 }
 
 // The clocks that sample take turns, and our own threads have them: a clock that only counts tells how long the program
@@ -428,7 +459,7 @@ void Events::read_registers(const std::byte* at, const std::byte* end, Sample& s
   if (size > 0) sample.stack = {stack, std::min<std::size_t>(size, take<std::uint64_t>(at, end))};
 }
 
-void Events::read_sample(const perf_event_header& header, Sink& sink) {
+void Events::read_sample(const perf_event_header& header, Since since, std::int64_t left_ns, Sink& sink) {
   const auto* at = reinterpret_cast<const std::byte*>(&header) + sizeof header;
   const auto* end = reinterpret_cast<const std::byte*>(&header) + header.size;
   const auto beside = counter_of_.find(take<std::uint64_t>(at, end));
@@ -459,6 +490,10 @@ void Events::read_sample(const perf_event_header& header, Sink& sink) {
   sample.chain = chain_;
   sample.in_kernel = kernel_chain_;
   if (stack_bytes_ > 0) read_registers(at, end, sample);
+  if (switches() && sample.at_ns > watched_since_ns_) {
+    sample.since = since;
+    sample.left_ns = left_ns;
+  }
   sink.sample(sample);
 }
 
@@ -498,6 +533,7 @@ Drained Events::drain(Sink& sink) {
     }
   }
   std::ranges::stable_sort(records, {}, &Record::at_ns);
+  const std::vector<Later> later = later_of(records);
   for (const Record& record : records) {
     const perf_event_header& header = *record.header;
     const auto* at = reinterpret_cast<const std::byte*>(&header) + sizeof header;
@@ -505,10 +541,12 @@ Drained Events::drain(Sink& sink) {
     rings_[record.ring].taken = std::max(rings_[record.ring].taken, record.behind);
     if (!tells(header, record.at_ns)) continue;
     switch (header.type) {
-      case PERF_RECORD_SAMPLE:
+      case PERF_RECORD_SAMPLE: {
         ++drained.samples;
-        read_sample(header, sink);
+        const Later& then = later[static_cast<std::size_t>(&record - records.data())];
+        read_sample(header, then.since, then.left_ns, sink);
         break;
+      }
       case PERF_RECORD_MMAP2: {
         Mapped mapped;
         mapped.pid = take<std::uint32_t>(at, end);

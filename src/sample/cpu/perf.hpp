@@ -38,6 +38,14 @@ inline constexpr std::size_t kRsi = 4, kRdi = 5, kRbp = 6, kRsp = 7, kRip = 16;
 /// No memory is there.
 inline constexpr std::uint64_t kUnknownRegister = ~std::uint64_t{0};
 
+/// What a thread has done since its sample, as far as the records of context switches tell.
+enum class Since {
+  kUnknown,   ///< they are not recorded
+  kRan,       ///< it has not left its core
+  kPutAside,  ///< it was preempted, and is still where it was
+  kLeft,      ///< it waited, or ran again after it was preempted
+};
+
 struct Sample {
   std::uint32_t pid = 0, tid = 0;
   std::int64_t at_ns = 0;
@@ -47,6 +55,8 @@ struct Sample {
   bool registers = false;
   std::uint64_t values[kRegisters] = {};
   std::span<const std::byte> stack;  ///< from the stack pointer upwards
+  Since since = Since::kUnknown;
+  std::int64_t left_ns = -1;  ///< its core, since then: kPutAside, kLeft
 };
 struct Mapped {
   std::uint32_t pid = 0;
@@ -136,7 +146,7 @@ class Events {
   void open_quiet(perf_event_attr attributes, std::size_t ring_bytes);
   [[nodiscard]] bool tells(const perf_event_header& header, std::int64_t at_ns) const;
   void open_counters(const std::vector<CounterEvent>& counters);
-  void read_sample(const perf_event_header& header, Sink& sink);
+  void read_sample(const perf_event_header& header, Since since, std::int64_t left_ns, Sink& sink);
   static void read_registers(const std::byte* at, const std::byte* end, Sample& sample);
   struct Ring {
     int fd = -1, cpu = 0;
@@ -152,6 +162,7 @@ class Events {
   std::unordered_map<std::uint64_t, std::uint32_t> counter_of_;  ///< by the kernel's number of the event
   std::uint32_t stack_bytes_ = 0, own_pid_ = 0;
   bool kernel_ = true, quiet_ = false;
+  std::int64_t watched_since_ns_ = 0;  ///< context switches; INT64_MAX: they are not
   std::int64_t turned_ns_ = 0;     ///< since then it is as `quiet_` says
   std::vector<std::byte> joined_;  ///< records that went round the end of a ring
   std::vector<std::uint64_t> chain_, kernel_chain_;

@@ -27,6 +27,9 @@ constexpr std::int64_t kUntold_ns = 200'000;
 /// A sample that waited longer for us is of another moment than the one that we could read Python's frames at: on a
 /// busy machine the thread stands in a system call then, more often than it did.
 constexpr std::int64_t kLate_ns = 100'000;
+/// A thread that only ran on is at as typical a place then: as long as it takes a virtual machine to wake a core. Its
+/// native frames are of the sample, so not longer.
+constexpr std::int64_t kLateOnCore_ns = 500'000;
 /// A thread whose last switch is older sleeps, and is not one of those that switch too fast.
 constexpr std::int64_t kRecent_ns = 10'000'000;
 constexpr std::size_t kWaitingStack = 32 << 10;
@@ -66,6 +69,11 @@ std::uint32_t mutex_owner(std::uint32_t pid, std::uint64_t futex) {
 }
 
 }  // namespace
+
+bool is_in_time(const Sample& sample, std::int64_t now_ns) {
+  const std::int64_t passed_ns = (sample.since == Since::kPutAside ? sample.left_ns : now_ns) - sample.at_ns;
+  return passed_ns < (sample.since == Since::kRan || sample.since == Since::kPutAside ? kLateOnCore_ns : kLate_ns);
+}
 
 Sampler::Sampler(BlockFile file, std::string description, std::uint64_t most_bytes, std::size_t most_stacks)
     : file_(std::move(file)), most_bytes_(most_bytes), most_stacks_(most_stacks) {
@@ -376,7 +384,7 @@ void Sampler::sample(const Sample& sample) {
   }
   of.sampled = true;
   const std::int64_t now = now_ns();
-  const bool in_time = now - sample.at_ns < kLate_ns;
+  const bool in_time = is_in_time(sample, now);
   if (in_time) {
     read_python(owner, sample.pid, of, sample.tid, now);
   } else {

@@ -22,6 +22,9 @@
 
 namespace rangescope::sample::cpu {
 
+/// What the thread's memory holds is as typical of it as what it held at the sample.
+[[nodiscard]] bool is_in_time(const Sample& sample, std::int64_t now_ns);
+
 class Sampler final : public Sink {
  public:
   static constexpr std::size_t kMostStacks = 2'000'000;  ///< and frames: they are kept until the end
