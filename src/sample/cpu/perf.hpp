@@ -163,8 +163,8 @@ class Events {
   std::uint32_t stack_bytes_ = 0, own_pid_ = 0;
   bool kernel_ = true, quiet_ = false;
   std::int64_t watched_since_ns_ = 0;  ///< context switches; INT64_MAX: they are not
-  std::int64_t turned_ns_ = 0;     ///< since then it is as `quiet_` says
-  std::vector<std::byte> joined_;  ///< records that went round the end of a ring
+  std::int64_t turned_ns_ = 0;         ///< since then it is as `quiet_` says
+  std::vector<std::byte> joined_;      ///< records that went round the end of a ring
   std::vector<std::uint64_t> chain_, kernel_chain_;
 };
 

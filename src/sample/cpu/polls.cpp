@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <iterator>
 
+#include "sample/blocks.hpp"
 #include "sample/cpu/target.hpp"
 
 namespace rangescope::sample::cpu {
