@@ -209,6 +209,7 @@ enum class LossKind : std::uint32_t {
   kSizeLimit = 5,    ///< records beyond --max-capture-size
   kWriteFailed = 6,  ///< bytes that the file system did not take
   kFatal = 7,        ///< CUPTI gave up during the run
+  kLetGo = 8,        ///< a profiler of the program needed CUPTI: nothing was recorded from then on
 };
 
 struct Loss {

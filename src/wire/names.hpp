@@ -21,6 +21,8 @@ inline constexpr char kModules[] = "RANGESCOPE_MODULES";      ///< "off", or how
 inline constexpr char kFunctions[] = "RANGESCOPE_FUNCTIONS";  ///< of Python, by lines "name=pattern"
 inline constexpr char kPhases[] = "RANGESCOPE_PHASES";        ///< lines beside those known; "off": none
 inline constexpr int kMostFunctions = 100;                    ///< lines of each
+inline constexpr char kGiveWay[] = "RANGESCOPE_GIVE_WAY";     ///< "off": a profiler of the program finds CUPTI taken
+inline constexpr char kCuptiShared[] = "RANGESCOPE_CUPTI_SHARED";      ///< "on": beside other tools that allow it
 inline constexpr char kHardwareTimes[] = "RANGESCOPE_HARDWARE_TIMES";  ///< "on", "off": where kernel times come from
 inline constexpr char kCupti[] = "RANGESCOPE_CUPTI";                   ///< path of the CUPTI to load
 inline constexpr char kLight[] = "RANGESCOPE_LIGHT";                   ///< "1": nothing of the GPU is recorded

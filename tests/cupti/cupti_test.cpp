@@ -219,6 +219,51 @@ TEST(Cupti, WithoutCuptiTheProgramRunsAndTheCaptureSaysWhy) {
   }
 }
 
+TEST(Cupti, TheProgramsOwnProfilerRecordsAsWithoutUs) {
+  constexpr int kSeen = 10, kRefused = 101;
+  Environment environment = {{"STANDIN_KINETO", KINETO}};
+  const Recorded gives_way = run("kineto", environment);
+  EXPECT_EQ(WEXITSTATUS(gives_way.status), kSeen);
+  EXPECT_EQ(gives_way.kernels("gemm"), 5u);  // until it began
+  EXPECT_EQ(gives_way.session.ranges.size(), 20u);
+  ASSERT_EQ(gives_way.session.gpu_pauses.size(), 1u);
+  EXPECT_EQ(gives_way.session.gpu_pauses[0].end_ns, model::kOpen);
+  const model::Loss* loss = gives_way.loss("cupti_let_go");
+  ASSERT_NE(loss, nullptr);
+  EXPECT_EQ(loss->detail.find("libstandin_kineto.so began "), loss->detail.find("libstandin_kineto"));
+
+  environment["RANGESCOPE_GIVE_WAY"] = "off";
+  const Recorded keeps = run("kineto", environment);
+  EXPECT_EQ(WEXITSTATUS(keeps.status), kRefused);
+  EXPECT_EQ(keeps.kernels("gemm"), 20u);
+}
+
+// From CUDA 13.3 on, whoever comes first; with one that does not share, as before.
+TEST(Cupti, ToolsThatShareCuptiRecordSideBySide) {
+  const Environment shared = {{"STANDIN_KINETO", KINETO},
+                              {"STANDIN_VERSION", "130300"},
+                              {"STANDIN_SHARES", "1"},
+                              {"RANGESCOPE_CUPTI_SHARED", "on"}};
+  for (const bool they_are_first : {false, true}) {
+    Environment environment = shared;
+    if (they_are_first) environment["STANDIN_SHARES_FIRST"] = "1";
+    const Recorded both = run("kineto", environment);
+    EXPECT_EQ(WEXITSTATUS(both.status), they_are_first ? 15 : 10);
+    EXPECT_EQ(both.kernels("gemm"), 20u);
+    EXPECT_EQ(both.paths().at("/step"), 20);
+    EXPECT_EQ(both.loss("cupti_let_go"), nullptr);
+    for (const model::Kernel& kernel : both.session.kernels)  // one clock
+      EXPECT_GT(kernel.start_ns, both.session.launches.at(kernel.launch).start_ns - 20000);
+  }
+  Environment alone = shared;
+  alone.erase("STANDIN_SHARES");
+  const Recorded gives_way = run("kineto", alone);
+  EXPECT_EQ(WEXITSTATUS(gives_way.status), 10);
+  EXPECT_EQ(gives_way.kernels("gemm"), 5u);
+  alone["STANDIN_SHARES_FIRST"] = "1";
+  EXPECT_NE(run("kineto", alone).loss("gpu_unavailable"), nullptr);
+}
+
 TEST(Cupti, DroppedAndUnfinishedWorkIsCounted) {
   const Recorded dropped = run("many", {{"STANDIN_FAULT", "drop"}});
   ASSERT_NE(dropped.loss("dropped_gpu_records"), nullptr);

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +22,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hooks.hpp"
@@ -64,18 +66,34 @@ class Enabled {
 };
 
 std::recursive_mutex lock;
-CUpti_BuffersCallbackRequestFunc request = nullptr;
-CUpti_BuffersCallbackCompleteFunc complete = nullptr;
 CUpti_TimestampCallbackFunc clock_of_client = nullptr;
-CUpti_CallbackFunc client = nullptr;
-void* client_data = nullptr;
-Enabled<int> kinds;
 Enabled<std::uint32_t> recorded_calls;
-Enabled<std::pair<int, std::uint32_t>> callbacks;
 bool kernel_thread_ids = false;
-std::uint8_t* buffer = nullptr;
-std::size_t capacity = 0, used = 0, dropped = 0;
 bool played = false;
+
+using SharedRequest = void (*)(std::uint8_t**, std::size_t*, std::size_t*, void*);
+using SharedComplete = void (*)(std::uint8_t*, std::size_t, std::size_t, void*);
+
+// The second is there where both allow it (CUDA 13.3).
+struct Subscriber {
+  CUpti_CallbackFunc function = nullptr;
+  void* data = nullptr;
+  Enabled<std::pair<int, std::uint32_t>> callbacks;
+  Enabled<int> kinds;
+  CUpti_BuffersCallbackRequestFunc request = nullptr;
+  CUpti_BuffersCallbackCompleteFunc complete = nullptr;
+  SharedRequest shared_request = nullptr;
+  SharedComplete shared_complete = nullptr;
+  std::uint8_t* buffer = nullptr;
+  std::size_t capacity = 0, used = 0, dropped = 0;
+  bool zeroed_buffers = false;
+};
+Subscriber subscribers[2];
+bool shared = false;
+
+Subscriber& of(CUpti_SubscriberHandle handle) {
+  return subscribers[reinterpret_cast<std::uintptr_t>(handle) == 2 ? 1 : 0];
+}
 
 std::uint64_t real_time() {
   timespec time{};
@@ -94,7 +112,9 @@ std::uint64_t to_cupti_time(std::uint64_t at) {
 }
 // A time of the stand-in driver on the clock that the client chose.
 std::uint64_t client_time(std::uint64_t at) {
-  return at == 0 || clock_of_client ? at : to_cupti_time(at);
+  const std::uint64_t now = monotonic();
+  const bool same = clock_of_client && clock_of_client() - now < 1'000'000'000;
+  return at == 0 || same ? at : to_cupti_time(at);
 }
 
 // Sizes of the structs that each release writes; see inject/cupti/records.cpp for what they share.
@@ -121,45 +141,59 @@ std::size_t record_size(int kind) {
   }
 }
 
-void deliver() {
-  if (!buffer) return;
-  std::uint8_t* full = buffer;
-  buffer = nullptr;
-  complete(nullptr, 0, full, capacity, used);
+void deliver(Subscriber& to) {
+  if (!to.buffer) return;
+  std::uint8_t* full = to.buffer;
+  to.buffer = nullptr;
+  if (to.shared_complete)
+    to.shared_complete(full, to.capacity, to.used, nullptr);
+  else
+    to.complete(nullptr, 0, full, to.capacity, to.used);
 }
 
-void append(const void* record, std::size_t bytes) {
-  if (fault("drop") && used > 0) {
-    ++dropped;
+void append(Subscriber& to, const void* record, std::size_t bytes) {
+  if (fault("drop") && to.used > 0) {
+    ++to.dropped;
     return;
   }
-  if (buffer && used + bytes > capacity) deliver();
-  if (!buffer) {
+  if (to.buffer && to.used + bytes > to.capacity) deliver(to);
+  if (!to.buffer) {
     std::size_t most = 0;
-    used = capacity = 0;
-    request(&buffer, &capacity, &most);
-    if (!buffer || capacity < bytes) {
-      ++dropped;
+    to.used = to.capacity = 0;
+    if (to.shared_request)
+      to.shared_request(&to.buffer, &to.capacity, &most, nullptr);
+    else
+      to.request(&to.buffer, &to.capacity, &most);
+    if (!to.buffer || to.capacity < bytes) {
+      ++to.dropped;
       return;
     }
   }
-  std::memcpy(buffer + used, record, bytes);
-  used += bytes;
+  // A client that promises buffers of zeroes and gives others loses their records.
+  std::uint8_t* const at = to.buffer + to.used;
+  if (to.zeroed_buffers && std::any_of(at, at + bytes, [](std::uint8_t byte) { return byte != 0; })) {
+    ++to.dropped;
+    return;
+  }
+  std::memcpy(at, record, bytes);
+  to.used += bytes;
 }
 
 template <typename Record>
 void emit(Record record, CUpti_ActivityKind kind) {
   const std::lock_guard<std::recursive_mutex> guard(lock);
-  if (!request || !kinds.contains(kind)) return;
   record.kind = kind;
-  // The newest struct that is known here, cut to what the release writes.
-  append(&record, record_size(kind));
+  for (Subscriber& to : subscribers) {
+    if ((!to.request && !to.shared_request) || !to.kinds.contains(kind)) continue;
+    // The newest struct that is known here, cut to what the release writes.
+    append(to, &record, record_size(kind));
+  }
 }
 
 void on_kernel(const standin::Work& work) {
   standin::profile(work);
   standin::sample_pc(work);
-  if (work.node && kinds.contains(CUPTI_ACTIVITY_KIND_GRAPH_TRACE)) return;
+  if (work.node && subscribers[0].kinds.contains(CUPTI_ACTIVITY_KIND_GRAPH_TRACE)) return;
   CUpti_ActivityKernel10 record{};
   record.start = client_time(work.start_ns);
   record.end = client_time(work.end_ns);
@@ -224,24 +258,21 @@ void on_graph(std::uint32_t graph, const standin::Work& work) {
   emit(record, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 }
 
-bool wants(int domain, std::uint32_t id) {
-  return client && callbacks.contains({domain, id});
+void tell(CUpti_CallbackDomain domain, std::uint32_t id, const void* data) {
+  for (Subscriber& to : subscribers)
+    if (to.function && to.callbacks.contains({domain, id})) to.function(to.data, domain, id, data);
 }
 
 void on_context() {
-  if (wants(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_CREATED)) {
+  CUpti_ResourceData made{};
+  made.context = reinterpret_cast<CUcontext>(1);
+  tell(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_CREATED, &made);
+  standin::load_module([](const CUpti_ModuleResourceData& module) {
     CUpti_ResourceData data{};
-    data.context = reinterpret_cast<CUcontext>(1);
-    client(client_data, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_CREATED, &data);
-  }
-  if (wants(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED))
-    standin::load_module([](const CUpti_ModuleResourceData& module) {
-      CUpti_ResourceData data{};
-      data.resourceDescriptor = const_cast<CUpti_ModuleResourceData*>(&module);
-      client(client_data, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED, &data);
-    });
-  if (client && callbacks.contains({CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CU_INIT_FINISHED}))
-    client(client_data, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CU_INIT_FINISHED, nullptr);
+    data.resourceDescriptor = const_cast<CUpti_ModuleResourceData*>(&module);
+    tell(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED, &data);
+  });
+  tell(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CU_INIT_FINISHED, nullptr);
   CUpti_ActivityDevice5 device{};
   const char* name = std::getenv("STANDIN_DEVICE");
   device.name = name != nullptr ? name : "Stand-in GPU";
@@ -260,7 +291,6 @@ void on_context() {
 
 void call_back(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, CUpti_ApiCallbackSite site,
                const void* parameters, const char* symbol, int result) {
-  if (!wants(CUPTI_CB_DOMAIN_DRIVER_API, cbid)) return;
   CUpti_CallbackData call{};
   call.callbackSite = site;
   call.correlationData = data;
@@ -270,7 +300,7 @@ void call_back(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* dat
   call.functionParams = parameters;
   call.symbolName = symbol;
   call.functionReturnValue = site == CUPTI_API_EXIT ? &result : nullptr;
-  client(client_data, CUPTI_CB_DOMAIN_DRIVER_API, cbid, &call);
+  tell(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &call);
 }
 
 void on_enter(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, const void* parameters,
@@ -294,14 +324,13 @@ void on_exit_call(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* 
 }
 
 void resource(std::uint32_t id, CUgraph graph, CUgraphNode node, CUgraphNode original) {
-  if (!wants(CUPTI_CB_DOMAIN_RESOURCE, id)) return;
   CUpti_GraphData data{};
   data.graph = graph;
   data.node = node;
   data.originalNode = original;
   CUpti_ResourceData resource{};
   resource.resourceDescriptor = &data;
-  client(client_data, CUPTI_CB_DOMAIN_RESOURCE, id, &resource);
+  tell(CUPTI_CB_DOMAIN_RESOURCE, id, &resource);
 }
 
 void on_graph_made(std::uint64_t graph) {
@@ -317,8 +346,7 @@ void on_node(std::uint64_t node, std::uint64_t original) {
 void on_context_end() {
   CUpti_ResourceData data{};
   data.context = reinterpret_cast<CUcontext>(1);
-  if (wants(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING))
-    client(client_data, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, &data);
+  tell(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, &data);
   standin::context_ends();
   standin::pc_context_ends();
 }
@@ -351,7 +379,7 @@ void play() {
       }
       if (kind == CUPTI_ACTIVITY_KIND_DEVICE)
         reinterpret_cast<CUpti_ActivityDevice4*>(bytes.data() + at)->name = "NVIDIA H200";
-      append(bytes.data() + at, size);
+      append(subscribers[0], bytes.data() + at, size);
       at += size;
     }
   }
@@ -360,7 +388,7 @@ void play() {
 
 bool records_kernels() {
   const std::lock_guard<std::recursive_mutex> guard(lock);
-  return kinds.contains(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  return subscribers[0].kinds.contains(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 }
 
 [[gnu::constructor]] void hook_the_driver() {
@@ -370,13 +398,22 @@ bool records_kernels() {
     set(&kHooks);
 }
 
-CUptiResult take_subscriber(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* data) {
+CUptiResult take_subscriber(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* data, bool shares) {
   if (fault("subscriber_taken")) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   if (fault("no_permission")) return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
-  *handle = reinterpret_cast<CUpti_SubscriberHandle>(1);
-  client = function;
-  client_data = data;
+  const bool first = subscribers[0].function == nullptr && subscribers[1].function == nullptr;
+  if (!first && (!shared || !shares)) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  shared = shares;
+  const std::uintptr_t number = subscribers[0].function == nullptr ? 1 : 2;
+  *handle = reinterpret_cast<CUpti_SubscriberHandle>(number);
+  of(*handle).function = function;
+  of(*handle).data = data;
   return CUPTI_SUCCESS;
+}
+
+// Functions for the whole process beside several subscribers.
+CUptiResult old() {
+  return shared ? CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED : CUPTI_SUCCESS;
 }
 
 }  // namespace
@@ -399,7 +436,7 @@ CUptiResult cuptiGetResultString(CUptiResult result, const char** text) {
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* data) {
-  return take_subscriber(handle, function, data);
+  return take_subscriber(handle, function, data, false);
 }
 #ifndef STANDIN_OLD
 // STANDIN_BLACKWELL=1: the GPU times kernels itself.
@@ -408,21 +445,52 @@ CUptiResult cuptiActivityEnableHWTrace(uint8_t) {
 }
 CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* data,
                               CUpti_SubscriberParams* params) {
-  const CUptiResult result = take_subscriber(handle, function, data);
+  struct {
+    CUpti_SubscriberParams before;
+    std::uint8_t shared, reserved[7];
+  } since_13_2{};
+  if (params) std::memcpy(&since_13_2, params, std::min(params->structSize, sizeof since_13_2));
+  const CUptiResult result = take_subscriber(handle, function, data, version() >= 130300 && since_13_2.shared != 0);
   if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && params && params->oldSubscriberName) {
     std::snprintf(params->oldSubscriberName, params->oldSubscriberSize, "CUPTI for Kineto");
   }
   return result;
 }
+CUptiResult cuptiActivityEnable_v2(CUpti_SubscriberHandle handle, CUpti_ActivityKind kind, void*) {
+  of(handle).kinds.insert(kind);
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityDisable_v2(CUpti_SubscriberHandle handle, CUpti_ActivityKind kind, void*) {
+  of(handle).kinds.erase(kind);
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivitySetAttribute_v2(CUpti_SubscriberHandle handle, CUpti_ActivityAttribute attribute, size_t*,
+                                         void* value) {
+  if (attribute == CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER)
+    of(handle).zeroed_buffers = *static_cast<const std::uint8_t*>(value) != 0;
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityRegisterCallbacks_v2(CUpti_SubscriberHandle handle, SharedRequest request,
+                                              SharedComplete complete) {
+  of(handle).shared_request = request;
+  of(handle).shared_complete = complete;
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiGetTimestamp_v2(CUpti_SubscriberHandle, uint64_t* time) {
+  *time = to_cupti_time(monotonic());
+  return CUPTI_SUCCESS;
+}
 CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc function) {
+  if (old() != CUPTI_SUCCESS) return old();
   clock_of_client = function;
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable) {
+  if (old() != CUPTI_SUCCESS) return old();
   static Enabled<std::uint32_t> spent;  // what was turned off is never recorded again (CUDA 13.0 on an H100)
   if (enable && !spent.contains(cbid)) {
     recorded_calls.insert(cbid);
-    kinds.insert(CUPTI_ACTIVITY_KIND_DRIVER);
+    subscribers[0].kinds.insert(CUPTI_ACTIVITY_KIND_DRIVER);
   } else if (!enable) {
     recorded_calls.erase(cbid);
     spent.insert(cbid);
@@ -434,12 +502,15 @@ CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {
   kernel_thread_ids = type == CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM;
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle) {
-  client = nullptr;
+CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle handle) {
+  of(handle).function = nullptr;
+  of(handle).shared_request = nullptr;
+  of(handle).shared_complete = nullptr;
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle, CUpti_CallbackDomain domain,
+CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain,
                                 CUpti_CallbackId id) {
+  auto& callbacks = of(handle).callbacks;
   // Those that were turned off and on too often never come again (CUPTI 13.0 on an H200, from the sixth time on).
   static const char* const often = std::getenv("STANDIN_CALLBACKS_OFTEN");
   static std::map<CUpti_CallbackId, int> turned_on;
@@ -472,17 +543,19 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain, uint32_t cbid, const char
 }
 CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc asked,
                                            CUpti_BuffersCallbackCompleteFunc done) {
-  request = asked;
-  complete = done;
-  return CUPTI_SUCCESS;
+  subscribers[0].request = asked;
+  subscribers[0].complete = done;
+  return old();
 }
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   if (fault("no_kernels") && kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) return CUPTI_ERROR_NOT_SUPPORTED;
-  kinds.insert(kind);
+  if (old() != CUPTI_SUCCESS) return old();
+  subscribers[0].kinds.insert(kind);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
-  kinds.erase(kind);
+  if (old() != CUPTI_SUCCESS) return old();
+  subscribers[0].kinds.erase(kind);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityFlushAll(uint32_t) {
@@ -494,7 +567,7 @@ CUptiResult cuptiActivityFlushAll(uint32_t) {
     }
   }
   play();
-  deliver();
+  for (Subscriber& to : subscribers) deliver(to);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityGetNextRecord(uint8_t* from, size_t valid, CUpti_Activity** record) {
@@ -505,12 +578,13 @@ CUptiResult cuptiActivityGetNextRecord(uint8_t* from, size_t valid, CUpti_Activi
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* count) {
-  *count = dropped;
-  dropped = 0;
+  *count = std::exchange(subscribers[0].dropped, 0);
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute, size_t*, void*) {
-  return CUPTI_SUCCESS;
+CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute attribute, size_t*, void* value) {
+  if (attribute == CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER)
+    subscribers[0].zeroed_buffers = *static_cast<const std::uint8_t*>(value) != 0;
+  return old();
 }
 CUptiResult cuptiGetTimestamp(uint64_t* time) {
   *time = clock_of_client ? clock_of_client() : to_cupti_time(monotonic());

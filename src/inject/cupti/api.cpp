@@ -251,17 +251,83 @@ const char* other_tool() {
   return nullptr;
 }
 
+namespace {
+
+constexpr std::uint32_t kShareable = 130300;  // CUDA 13.3
+
+// Signatures as in CUDA 13.3's documentation. A configuration of null asks for the records that are always given.
+using TurnFunction = CUptiResult (*)(CUpti_SubscriberHandle, CUpti_ActivityKind, void* configuration);
+using SetFunction = CUptiResult (*)(CUpti_SubscriberHandle, CUpti_ActivityAttribute, std::size_t*, void*);
+using RequestFunction = void (*)(std::uint8_t**, std::size_t*, std::size_t*, void* about);
+using CompleteFunction = void (*)(std::uint8_t*, std::size_t, std::size_t, void* about);
+using BuffersFunction = CUptiResult (*)(CUpti_SubscriberHandle, RequestFunction, CompleteFunction);
+using NowFunction = CUptiResult (*)(CUpti_SubscriberHandle, std::uint64_t*);
+
+template <class Function>
+Function of(const Api& api, const char* name) {
+  return reinterpret_cast<Function>(api.find(name));
+}
+
+bool is_shared(const Api& api) {
+  const char* asked = setting(wire::kCuptiShared);
+  return asked != nullptr && std::strcmp(asked, "on") == 0 && api.version >= kShareable &&
+         api.cuptiSubscribe_v2 != nullptr && api.find("cuptiActivityEnable_v2") != nullptr &&
+         api.find("cuptiActivityDisable_v2") != nullptr && api.find("cuptiActivitySetAttribute_v2") != nullptr &&
+         api.find("cuptiActivityRegisterCallbacks_v2") != nullptr && api.find("cuptiGetTimestamp_v2") != nullptr;
+}
+
+CUpti_BuffersCallbackRequestFunc shared_request = nullptr;
+CUpti_BuffersCallbackCompleteFunc shared_complete = nullptr;
+
+}  // namespace
+
+CUptiResult Subscription::turn(const Api& api, CUpti_ActivityKind kind, bool on) const {
+  if (shared)
+    return of<TurnFunction>(api, on ? "cuptiActivityEnable_v2" : "cuptiActivityDisable_v2")(handle, kind, nullptr);
+  return on ? api.cuptiActivityEnable(kind) : api.cuptiActivityDisable(kind);
+}
+
+CUptiResult Subscription::set(const Api& api, CUpti_ActivityAttribute attribute, std::uint8_t value) const {
+  std::size_t bytes = sizeof value;
+  if (shared) return of<SetFunction>(api, "cuptiActivitySetAttribute_v2")(handle, attribute, &bytes, &value);
+  return api.cuptiActivitySetAttribute(attribute, &bytes, &value);
+}
+
+CUptiResult Subscription::buffers(const Api& api, CUpti_BuffersCallbackRequestFunc request,
+                                  CUpti_BuffersCallbackCompleteFunc complete) const {
+  if (!shared) return api.cuptiActivityRegisterCallbacks(request, complete);
+  shared_request = request;
+  shared_complete = complete;
+  return of<BuffersFunction>(api, "cuptiActivityRegisterCallbacks_v2")(
+      handle,
+      [](std::uint8_t** buffer, std::size_t* bytes, std::size_t* most, void*) { shared_request(buffer, bytes, most); },
+      [](std::uint8_t* buffer, std::size_t bytes, std::size_t valid, void*) {
+        shared_complete(nullptr, 0, buffer, bytes, valid);
+      });
+}
+
+CUptiResult Subscription::now(const Api& api, std::uint64_t* timestamp) const {
+  return shared ? of<NowFunction>(api, "cuptiGetTimestamp_v2")(handle, timestamp) : api.cuptiGetTimestamp(timestamp);
+}
+
 bool subscribe(const Api& api, CUpti_CallbackFunc callback, void* user, Subscription& subscription, char* why,
                std::size_t why_size) {
   char holder[128] = {};
   CUptiResult result = CUPTI_SUCCESS;
   if (api.cuptiSubscribe_v2 != nullptr) {
-    CUpti_SubscriberParams parameters{};
-    parameters.structSize = CUpti_SubscriberParams_STRUCT_SIZE;
-    parameters.subscriberName = "rangescope";
-    parameters.oldSubscriberName = holder;
-    parameters.oldSubscriberSize = sizeof holder;
-    result = api.cuptiSubscribe_v2(&subscription.handle, callback, user, &parameters);
+    SubscriberParameters parameters{CUpti_SubscriberParams_STRUCT_SIZE, "rangescope", holder, sizeof holder, 0, {}};
+    subscription.shared = is_shared(api);
+    if (subscription.shared) parameters.bytes = sizeof parameters, parameters.shared = 1;
+    const auto ask = [&] {
+      return api.cuptiSubscribe_v2(&subscription.handle, callback, user,
+                                   reinterpret_cast<CUpti_SubscriberParams*>(&parameters));
+    };
+    result = ask();
+    if (result != CUPTI_SUCCESS && subscription.shared) {  // another tool has CUPTI for itself
+      subscription.shared = false;
+      parameters.shared = 0;
+      result = ask();
+    }
   } else {
     result = api.cuptiSubscribe(&subscription.handle, callback, user);
   }

@@ -77,11 +77,30 @@ const char* version_name(std::uint32_t version, char* out, std::size_t size);
 /// path) and fills `api`. On failure returns false and writes one sentence into `why`.
 [[nodiscard]] bool load(Api& api, char* why, std::size_t why_size);
 
-// The one subscription that CUPTI gives to a process, and who else has it. Timeline and counters share it.
+// The subscription. Timeline and counters share it. By default CUPTI gives one to a process. From CUDA 13.3 on it can
+// serve several tools, if all ask for that: RANGESCOPE_CUPTI_SHARED=on, never run on a real one so far. Activities are
+// then enabled by other functions, for one subscriber each, and those for the whole process are refused.
 
 struct Subscription {
   CUpti_SubscriberHandle handle = nullptr;
+  bool shared = false;
+
+  CUptiResult turn(const Api& api, CUpti_ActivityKind kind, bool on) const;
+  CUptiResult set(const Api& api, CUpti_ActivityAttribute attribute, std::uint8_t value) const;
+  CUptiResult buffers(const Api& api, CUpti_BuffersCallbackRequestFunc request,
+                      CUpti_BuffersCallbackCompleteFunc complete) const;
+  CUptiResult now(const Api& api, std::uint64_t* timestamp) const;
 };
+
+/// CUpti_SubscriberParams as of CUDA 13.2; CUPTI tells by the size what is there.
+struct SubscriberParameters {
+  std::size_t bytes;
+  const char* name;
+  char* old_name;
+  std::size_t old_bytes;
+  std::uint8_t shared, reserved[7];
+};
+static_assert(sizeof(SubscriberParameters) == 40);
 
 /// Subscribes `callback`. On failure writes one sentence that says who holds CUPTI, as far as can be told, and what to
 /// do.

@@ -16,6 +16,7 @@
 
 #include "inject/cupti/counters.hpp"
 #include "inject/cupti/encode.hpp"
+#include "inject/cupti/give_way.hpp"
 #include "inject/cupti/launches.hpp"
 #include "inject/cupti/overhead.hpp"
 #include "inject/cupti/pc_sampler.hpp"
@@ -37,14 +38,17 @@ enum class State : int { kIdle, kRunning, kFinished };
 
 constexpr std::uint32_t kMostCbids = 1200;
 
+std::atomic<bool> begun{false};  // and not ended by end_trace()
+
 std::int64_t utc_ns() {
   timespec time{};
   clock_gettime(CLOCK_REALTIME, &time);
   return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
 }
 
+// The clock of CUPTI's records. It stays registered where CUPTI goes on with another tool, which expects CUPTI's own.
 std::uint64_t CUPTIAPI timestamp() {
-  return static_cast<std::uint64_t>(now_ns());
+  return static_cast<std::uint64_t>(begun.load(std::memory_order_relaxed) ? now_ns() : utc_ns());
 }
 
 std::uint32_t define_module(void* user, std::uint32_t around, const char* name, const char* type, bool function);
@@ -67,6 +71,7 @@ struct Tracer {
   CUpti_CallbackId calls[256] = {};
   std::size_t call_count = 0;
   std::uint32_t generation = 0;  // of the process that it belongs to
+  std::int64_t start_ns = 0;
 
   std::mutex stream_lock;  // guards stream, encoder and the counts below
   GpuStream stream;
@@ -87,7 +92,6 @@ struct Tracer {
 // Made in place and never destroyed: CUPTI's threads may call back after static destructors ran.
 alignas(Tracer) unsigned char tracer_memory[sizeof(Tracer)];
 std::atomic<Tracer*> the_tracer{nullptr};
-std::atomic<bool> begun{false};  // and not ended by end_trace()
 
 Tracer& tracer() {
   return *the_tracer.load(std::memory_order_acquire);
@@ -168,7 +172,7 @@ void note_times(Tracer& t, const char* how) {
 }
 
 void on_resource(Tracer& t, CUpti_CallbackId id, const void* data) {
-  if (id == CUPTI_CBID_RESOURCE_CU_INIT_FINISHED && no_hardware_times(t.api) == nullptr) {
+  if (id == CUPTI_CBID_RESOURCE_CU_INIT_FINISHED) {  // asked for where there are hardware times
     char text[128];
     const char* how = begin_hardware_times(t.api, text, sizeof text);
     t.hardware_times = std::strcmp(how, "hardware") == 0;
@@ -307,7 +311,7 @@ void sample_clock(Tracer& t) {
   for (int i = 0; i < kReads; ++i) {
     std::uint64_t cupti = 0;
     const std::int64_t before = now_ns();
-    if (t.api.cuptiGetTimestamp(&cupti) != CUPTI_SUCCESS) return;
+    if (t.subscription.now(t.api, &cupti) != CUPTI_SUCCESS) return;
     const std::int64_t after = now_ns();
     if (i == 0 || after - before < best.after_ns - best.before_ns) {
       best = {{}, before, static_cast<std::int64_t>(cupti), after};
@@ -372,11 +376,6 @@ bool accept(Tracer& t, CUptiResult result, const char* what) {
   return false;
 }
 
-void set_byte(Tracer& t, CUpti_ActivityAttribute attribute, std::uint8_t value) {
-  std::size_t bytes = sizeof value;
-  t.api.cuptiActivitySetAttribute(attribute, &bytes, &value);  // a preference: older releases lack some
-}
-
 CUptiResult note_call(Tracer& t, CUpti_CallbackId cbid, bool on) {
   return t.by_callback ? t.api.cuptiEnableCallback(on ? 1 : 0, t.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, cbid)
                        : t.api.cuptiActivityEnableDriverApi(cbid, on ? 1 : 0);
@@ -391,7 +390,7 @@ void note_launch_calls(Tracer& t) {
   bool refused = false;
   find_modules(t);
   t.by_callback = t.in_modules || t.settings.launch_callbacks || t.settings.attached || t.calls_pause || t.follows ||
-                  t.api.cuptiActivityEnableDriverApi == nullptr;
+                  t.subscription.shared || t.api.cuptiActivityEnableDriverApi == nullptr;
   for (std::uint32_t cbid = 1; cbid < kMostCbids; ++cbid) {
     const char* name = nullptr;
     if (t.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) != CUPTI_SUCCESS || name == nullptr)
@@ -419,20 +418,23 @@ constexpr std::size_t kPausedKinds = 3;
 
 bool enable(Tracer& t) {
   const Api& api = t.api;
-  set_byte(t, CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, 1);
+  const Subscription& ours = t.subscription;
+  // Preferences: older releases lack some.
+  (void)ours.set(api, CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, 1);
   // One buffer for all threads: memory stays bounded with thousands of them, and costs no more a launch.
-  set_byte(t, CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, 0);
-  if (api.cuptiSetThreadIdType != nullptr) api.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
-  t.own_clock = api.cuptiActivityRegisterTimestampCallback != nullptr &&
+  (void)ours.set(api, CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, 0);
+  if (api.cuptiSetThreadIdType != nullptr && !ours.shared)
+    api.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+  t.own_clock = api.cuptiActivityRegisterTimestampCallback != nullptr && !ours.shared &&
                 api.cuptiActivityRegisterTimestampCallback(timestamp) == CUPTI_SUCCESS;
   {
     const std::lock_guard<std::mutex> guard(t.stream_lock);
     t.encoder.info("clock", t.own_clock ? "callback" : "offset");
     sample_clock(t);
   }
-  const CUptiResult registered = api.cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed);
+  const CUptiResult registered = ours.buffers(api, buffer_requested, buffer_completed);
   const CUptiResult kernels =
-      registered != CUPTI_SUCCESS ? registered : api.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+      registered != CUPTI_SUCCESS ? registered : ours.turn(api, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, true);
   if (kernels != CUPTI_SUCCESS) {
     char detail[256];
     std::snprintf(detail, sizeof detail, "CUPTI refused to trace kernels: %s", api.text(kernels));
@@ -440,9 +442,9 @@ bool enable(Tracer& t) {
     t.encoder.loss(gpu::LossKind::kUnavailable, 0, detail);
     return false;
   }
-  for (const auto& wanted : kKinds) accept(t, api.cuptiActivityEnable(wanted.kind), wanted.what);
+  for (const auto& wanted : kKinds) accept(t, ours.turn(api, wanted.kind, true), wanted.what);
   if (!t.settings.graph_nodes)
-    accept(t, api.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE), "graph launches as a whole");
+    accept(t, ours.turn(api, CUPTI_ACTIVITY_KIND_GRAPH_TRACE, true), "graph launches as a whole");
   if (t.settings.attached)
     each_device(
         [](void* user, const CUpti_ActivityDevice4& device) {
@@ -455,7 +457,7 @@ bool enable(Tracer& t) {
   if (t.follows && control::by_calls())
     for (const auto id : {CUPTI_DRIVER_TRACE_CBID_cuProfilerStart, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop})
       accept(t, api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, id), "cuProfilerStart");
-  const char* no_times = no_hardware_times(api);
+  const char* no_times = ours.shared ? "software: CUPTI is shared" : no_hardware_times(api);
   note_times(t, no_times != nullptr ? no_times : "software: the driver was initialised before");
   if (no_times == nullptr)
     api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CU_INIT_FINISHED);
@@ -477,6 +479,33 @@ void forget(Tracer& t) {
   t.told_dropped = t.launches.dropped();
   t.in_modules = t.by_callback = false;
   t.call_count = 0;
+}
+
+void note_activity(Tracer& t, bool resumed) {
+  const std::lock_guard<std::mutex> guard(t.stream_lock);
+  t.stream.put(wire::counters::Activity{gpu::head(wire::counters::Type::kActivity, 0, resumed ? 1 : 0), now_ns()});
+  t.stream.flush();
+}
+
+// A profiler inside the program is about to subscribe.
+void let_go(const char* library) {
+  Tracer* t = running_tracer();
+  if (t == nullptr) return;
+  const char* name = std::strrchr(library, '/');
+  const bool kineto = std::strstr(library, "libtorch") != nullptr;
+  char detail[256];
+  std::snprintf(detail, sizeof detail,
+                "%s began %.3f s after the GPU was first used: GPU work is not recorded from then on",
+                kineto            ? "PyTorch's profiler"
+                : name != nullptr ? name + 1
+                                  : library,
+                static_cast<double>(now_ns() - t->start_ns) / 1e9);
+  {
+    const std::lock_guard<std::mutex> guard(t->stream_lock);
+    t->encoder.loss(gpu::LossKind::kLetGo, 1, detail);
+  }
+  note_activity(*t, false);
+  end_trace();
 }
 
 }  // namespace
@@ -505,7 +534,7 @@ bool start_trace(const TraceSettings& settings) {
   header.pid = static_cast<std::uint32_t>(getpid());
   header.cupti_version = t->api.version;
   clock_prepare();
-  header.start_ns = now_ns();
+  header.start_ns = t->start_ns = now_ns();
   header.start_unix_ns = utc_ns();
   if (!t->stream.open(settings.path, header, settings.size_limit)) return false;
   if (loaded) {
@@ -545,6 +574,8 @@ bool start_trace(const TraceSettings& settings) {
   t->flusher.start(t->follows ? kLook_ms : settings.flush_interval_ms, flush_turn);
   start_counters(t->api, t->subscription);
   start_overhead();
+  const char* gives = setting(wire::kGiveWay);
+  if (gives == nullptr || std::strcmp(gives, "off") != 0) give_way(t->api, t->subscription.shared, let_go);
   return true;
 }
 
@@ -581,9 +612,15 @@ void end_trace() {
     return;
   }
   if (t->state.load() == State::kRunning) {
+    keep_way();
+    t->calls_pause = true;
     (void)switch_kinds(*t, false);
-    for (std::size_t i = kPausedKinds; i < std::size(kKinds); ++i) t->api.cuptiActivityDisable(kKinds[i].kind);
+    for (std::size_t i = kPausedKinds; i < std::size(kKinds); ++i)
+      (void)t->subscription.turn(t->api, kKinds[i].kind, false);
     finish_trace();
+    // CUPTI's defaults.
+    (void)t->subscription.set(t->api, CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, 0);
+    (void)t->subscription.set(t->api, CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, 1);
     t->api.cuptiUnsubscribe(t->subscription.handle);
     t->subscription = {};
   }
@@ -605,16 +642,8 @@ void with_stream(void (*use)(Encoder& encoder, GpuStream& stream, void* user), v
 
 namespace {
 
-void note_activity(Tracer& t, bool resumed) {
-  const std::lock_guard<std::mutex> guard(t.stream_lock);
-  t.stream.put(wire::counters::Activity{gpu::head(wire::counters::Type::kActivity, 0, resumed ? 1 : 0), now_ns()});
-  t.stream.flush();
-}
-
 bool switch_kinds(Tracer& t, bool on) {
-  const auto turn = [&](CUpti_ActivityKind kind) {
-    return on ? t.api.cuptiActivityEnable(kind) : t.api.cuptiActivityDisable(kind);
-  };
+  const auto turn = [&](CUpti_ActivityKind kind) { return t.subscription.turn(t.api, kind, on); };
   for (std::size_t i = 0; t.calls_pause && i < t.call_count; ++i) {
     (void)note_call(t, t.calls[i], on);  // those that were refused are again
   }

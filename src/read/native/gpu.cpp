@@ -61,9 +61,9 @@ model::LaunchKind launch_kind(std::string_view api) {
 
 /// By gpu::LossKind, whose numbers begin at 1.
 constexpr model::LossKind kLosses[] = {
-    "gpu_loss",         "gpu_unavailable",  "gpu_partial", "dropped_gpu_records", "unfinished_gpu_work",
-    "gpu_capture_size", "gpu_write_failed", "cupti_failed"};
-static_assert(std::size(kLosses) == static_cast<std::size_t>(gpu::LossKind::kFatal) + 1);
+    "gpu_loss",         "gpu_unavailable",  "gpu_partial",  "dropped_gpu_records", "unfinished_gpu_work",
+    "gpu_capture_size", "gpu_write_failed", "cupti_failed", "cupti_let_go"};
+static_assert(std::size(kLosses) == static_cast<std::size_t>(gpu::LossKind::kLetGo) + 1);
 
 struct KernelKind {
   std::uint32_t name = model::kNone, shape = 0, stream = 0;

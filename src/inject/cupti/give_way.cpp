@@ -1,0 +1,153 @@
+#include "inject/cupti/give_way.hpp"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "inject/nvtx/quiet.hpp"
+
+namespace rangescope::inject::cupti {
+namespace {
+
+// Read-only after relocation (PT_GNU_RELRO) are whole pages of the table.
+struct ReadOnly {
+  std::uintptr_t begin = 0, end = 0;
+};
+struct Slot {
+  void** place;
+  void* before;
+  ReadOnly read_only;
+};
+constexpr std::size_t kMostSlots = 32;
+Slot slots[kMostSlots];
+std::size_t slot_count = 0;
+const Api* the_api = nullptr;
+bool we_share = false;
+void (*the_let_go)(const char*) = nullptr;
+
+void make_way(const void* caller) {
+  const KeepErrno keep_errno;
+  const NoCancel no_cancel;
+  Dl_info library{};
+  the_let_go(dladdr(caller, &library) != 0 && library.dli_fname != nullptr ? library.dli_fname : "the program");
+}
+
+CUptiResult CUPTIAPI subscribe_v1(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback, void* user) {
+  make_way(__builtin_return_address(0));
+  return the_api->cuptiSubscribe(handle, callback, user);
+}
+
+CUptiResult CUPTIAPI subscribe_v2(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback, void* user,
+                                  CUpti_SubscriberParams* parameters) {
+  const auto* asked = reinterpret_cast<const SubscriberParameters*>(parameters);
+  if (!we_share || asked == nullptr || asked->bytes < sizeof *asked || asked->shared == 0)
+    make_way(__builtin_return_address(0));
+  return the_api->cuptiSubscribe_v2(handle, callback, user, parameters);
+}
+
+void* ours_for(const char* function) {
+  if (std::strcmp(function, "cuptiSubscribe") == 0) return reinterpret_cast<void*>(subscribe_v1);
+  if (std::strcmp(function, "cuptiSubscribe_v2") == 0) return reinterpret_cast<void*>(subscribe_v2);
+  return nullptr;
+}
+
+bool write_slot(const Slot& slot, void* value) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(slot.place) & ~(page - 1);
+  if (mprotect(reinterpret_cast<void*>(at), page, PROT_READ | PROT_WRITE) != 0) return false;
+  __atomic_store_n(slot.place, value, __ATOMIC_RELEASE);
+  if (at >= slot.read_only.begin && at + page <= slot.read_only.end)
+    mprotect(reinterpret_cast<void*>(at), page, PROT_READ);
+  return true;
+}
+
+struct Imports {
+  const ElfW(Sym) * symbols = nullptr;
+  const char* names = nullptr;
+  const ElfW(Rela) * calls = nullptr;
+  const ElfW(Rela) * data = nullptr;
+  std::size_t call_bytes = 0, data_bytes = 0, relative = 0;
+  bool of_cupti = false;
+};
+
+Imports imports_of(const dl_phdr_info& info, const ElfW(Dyn) * dynamic) {
+  Imports imports;
+  const auto at = [&](ElfW(Addr) address) { return address < info.dlpi_addr ? address + info.dlpi_addr : address; };
+  for (const ElfW(Dyn)* entry = dynamic; entry->d_tag != DT_NULL; ++entry) {
+    switch (entry->d_tag) {
+      case DT_SYMTAB: imports.symbols = reinterpret_cast<const ElfW(Sym)*>(at(entry->d_un.d_ptr)); break;
+      case DT_STRTAB: imports.names = reinterpret_cast<const char*>(at(entry->d_un.d_ptr)); break;
+      case DT_JMPREL: imports.calls = reinterpret_cast<const ElfW(Rela)*>(at(entry->d_un.d_ptr)); break;
+      case DT_RELA: imports.data = reinterpret_cast<const ElfW(Rela)*>(at(entry->d_un.d_ptr)); break;
+      case DT_PLTRELSZ: imports.call_bytes = entry->d_un.d_val; break;
+      case DT_RELASZ: imports.data_bytes = entry->d_un.d_val; break;
+      case DT_RELACOUNT: imports.relative = entry->d_un.d_val; break;
+      default: break;
+    }
+  }
+  for (const ElfW(Dyn)* entry = dynamic; entry->d_tag != DT_NULL && imports.names != nullptr; ++entry) {
+    if (entry->d_tag == DT_NEEDED && std::strstr(imports.names + entry->d_un.d_val, "libcupti.so") != nullptr)
+      imports.of_cupti = true;
+  }
+  return imports;
+}
+
+bool is_of_the_table(std::uint64_t relocation) {
+#if defined(__x86_64__)
+  return ELF64_R_TYPE(relocation) == R_X86_64_JUMP_SLOT || ELF64_R_TYPE(relocation) == R_X86_64_GLOB_DAT;
+#elif defined(__aarch64__)
+  return ELF64_R_TYPE(relocation) == R_AARCH64_JUMP_SLOT || ELF64_R_TYPE(relocation) == R_AARCH64_GLOB_DAT;
+#else
+  return false;
+#endif
+}
+
+int turn_imports(dl_phdr_info* info, std::size_t, void*) {
+  const ElfW(Dyn)* dynamic = nullptr;
+  ReadOnly read_only;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& header = info->dlpi_phdr[i];
+    const std::uintptr_t begin = info->dlpi_addr + header.p_vaddr;
+    if (header.p_type == PT_DYNAMIC) dynamic = reinterpret_cast<const ElfW(Dyn)*>(begin);
+    if (header.p_type == PT_GNU_RELRO) read_only = {begin, begin + header.p_memsz};
+  }
+  if (dynamic == nullptr) return 0;
+  const Imports imports = imports_of(*info, dynamic);
+  if (!imports.of_cupti || imports.symbols == nullptr) return 0;
+  const auto turn = [&](const ElfW(Rela) * relocations, std::size_t from, std::size_t bytes) {
+    for (std::size_t i = from; relocations != nullptr && i < bytes / sizeof *relocations; ++i) {
+      if (!is_of_the_table(relocations[i].r_info) || slot_count == kMostSlots) continue;
+      const ElfW(Sym)& symbol = imports.symbols[ELF64_R_SYM(relocations[i].r_info)];
+      void* const ours = ours_for(imports.names + symbol.st_name);
+      if (ours == nullptr) continue;
+      auto** const place = reinterpret_cast<void**>(info->dlpi_addr + relocations[i].r_offset);
+      const Slot slot{place, *place, read_only};
+      if (write_slot(slot, ours)) slots[slot_count++] = slot;
+    }
+  };
+  turn(imports.calls, 0, imports.call_bytes);
+  turn(imports.data, imports.relative, imports.data_bytes);
+  return 0;
+}
+
+}  // namespace
+
+void give_way(const Api& api, bool shared, void (*let_go)(const char* library)) {
+  the_api = &api;
+  we_share = shared;
+  the_let_go = let_go;
+  if (slot_count == 0) dl_iterate_phdr(turn_imports, nullptr);
+}
+
+void keep_way() {
+  while (slot_count > 0) {
+    --slot_count;
+    (void)write_slot(slots[slot_count], slots[slot_count].before);
+  }
+}
+
+}  // namespace rangescope::inject::cupti
