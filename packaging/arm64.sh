@@ -25,6 +25,7 @@ left_out=(
   'HeldRuns.RemovalStaysOnOneFileSystem|openat2'
   'PythonModules.*|process_vm_readv'
   'HostilePython.*|process_vm_readv'
+  'PublishedPython.*|process_vm_readv'
   'Scenario.Fork*|MADV_WIPEONFORK, which qemu 7.2 takes and does not do: the library sees no fork'
   'Interrupted.Fork*|the same'
   'Interrupted.Schedules|the same'

@@ -12,6 +12,9 @@
 namespace rangescope::base {
 namespace {
 
+/// Columns of a line: a value of any length may be quoted.
+constexpr std::size_t kWidest = 4000;
+
 std::atomic<int> g_level{static_cast<int>(Level::kInfo)};
 
 void write_all(std::string_view text) {
@@ -45,7 +48,7 @@ void log(Level level, std::string_view text) {
   std::string line(prefix(level));
   for (bool first = true; const std::string_view part : split(text, '\n')) {
     if (!std::exchange(first, false)) line += '\n';
-    line += printable(part);
+    line += elide(printable(part), kWidest);
   }
   line += '\n';
   Work::clear_line();

@@ -55,6 +55,14 @@ class Messages(unittest.TestCase):
             with open(path, encoding="utf-8") as f:
                 cls.tools |= set(OPTION.findall(f.read()))
 
+    def test_a_value_of_any_length_is_quoted_in_one_screen(self):
+        value = "x" * 100_000
+        for words in (["--rounds", value], [f"cpu={value}"]):
+            done = subprocess.run([f"{BIN}/rangescope", "profile", "--no-project", *words, "--", "true"], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 64)
+            self.assertIn("xxx…xxx", done.stderr)
+            self.assertLess(len(done.stderr), 10_000)
+
     def test_the_commands_are_found(self):
         self.assertGreater(len(self.options), 11)
         self.assertIn("--from", self.options["runs"])

@@ -100,8 +100,9 @@ inline model::Session recording(Plan plan, std::uint32_t rank) {
         for (int k = 0; k < 3; ++k) {
           const std::int64_t launched = at + 1000 * (k + 1);
           const std::uint32_t call = b.launch(thread, launched, launched + 400 + jitter(100));
-          b.kernel(call, k == 2 ? "gemm<" + std::to_string(layer % 2) + ">" : "relu", launched + 2000 + jitter(300),
-                   launched + 2600 + jitter(400) + slower, stream, 1 + static_cast<std::uint32_t>(k));
+          const std::int64_t ends = launched + 2600 + jitter(400) + slower, begins = launched + 2000 + jitter(300);
+          b.kernel(call, k == 2 ? "gemm<" + std::to_string(layer % 2) + ">" : "relu", begins, ends, stream,
+                   1 + static_cast<std::uint32_t>(k));
         }
       }
       at += length;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <mutex>
 
 #include "inject/nvtx/quiet.hpp"
 
@@ -19,7 +20,7 @@ struct ReadOnly {
 };
 struct Slot {
   void** place;
-  void* before;
+  void *before, *library;  // where that begins
   ReadOnly read_only;
 };
 constexpr std::size_t kMostSlots = 32;
@@ -30,8 +31,10 @@ bool we_share = false;
 void (*the_let_go)(const char*) = nullptr;
 
 void make_way(const void* caller) {
+  static std::mutex one_at_a_time;
   const KeepErrno keep_errno;
   const NoCancel no_cancel;
+  const std::lock_guard<std::mutex> guard(one_at_a_time);
   Dl_info library{};
   the_let_go(dladdr(caller, &library) != 0 && library.dli_fname != nullptr ? library.dli_fname : "the program");
 }
@@ -53,6 +56,11 @@ void* ours_for(const char* function) {
   if (std::strcmp(function, "cuptiSubscribe") == 0) return reinterpret_cast<void*>(subscribe_v1);
   if (std::strcmp(function, "cuptiSubscribe_v2") == 0) return reinterpret_cast<void*>(subscribe_v2);
   return nullptr;
+}
+
+void* library_of(const void* place) {
+  Dl_info library{};
+  return dladdr(place, &library) != 0 ? library.dli_fbase : nullptr;
 }
 
 bool write_slot(const Slot& slot, void* value) {
@@ -125,7 +133,7 @@ int turn_imports(dl_phdr_info* info, std::size_t, void*) {
       void* const ours = ours_for(imports.names + symbol.st_name);
       if (ours == nullptr) continue;
       auto** const place = reinterpret_cast<void**>(info->dlpi_addr + relocations[i].r_offset);
-      const Slot slot{place, *place, read_only};
+      const Slot slot{place, *place, library_of(place), read_only};
       if (write_slot(slot, ours)) slots[slot_count++] = slot;
     }
   };
@@ -146,7 +154,8 @@ void give_way(const Api& api, bool shared, void (*let_go)(const char* library)) 
 void keep_way() {
   while (slot_count > 0) {
     --slot_count;
-    (void)write_slot(slots[slot_count], slots[slot_count].before);
+    const Slot& slot = slots[slot_count];
+    if (library_of(slot.place) == slot.library) (void)write_slot(slot, slot.before);  // it may have been unloaded
   }
 }
 
