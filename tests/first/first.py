@@ -84,6 +84,14 @@ class First(unittest.TestCase):
         self.assertEqual(typo.returncode, 64)
         self.assertIn("program", typo.stderr)
 
+    def test_python_that_calls_c(self):
+        """Its own functions take no time, and are named by what they call."""
+        with open(f"{self.folder}/app.py", "w", encoding="utf-8") as file:
+            file.write("import zlib\ndef compress():\n    for i in range(60):\n        zlib.compress(b'0123456789' * 100000, 9)\ncompress()\n")
+        self.first_run(PYTHON, "app.py")
+        table = self.tool("report", "latest").stdout
+        self.assertRegex(table, r"(?s)Python function, with what it calls .*\n *compress \(app\.py:2\).* (?:[5-9]\d|100)\.\d %\n")
+
     def test_what_ends_at_once(self):
         self.first_run("true")
         self.first_run("true", options=("--cpu", "199Hz"))

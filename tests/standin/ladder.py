@@ -339,7 +339,7 @@ class Ladder(PipelineCase):
         self.assertEqual([call[i + 1] for i, w in enumerate(call) if w == "--nvtx-include"], ["decode/", "decode"])
 
     def test_the_time_limit_ends_the_whole_group(self):
-        done = self.profile(*NCU, "--no-native", "--no-probe", CLI + "replay_mode=kernel", "run.timeout=1s", plan={"kernel": "hang"})
+        done = self.profile(*NCU, "--no-native", "--no-probe", CLI + "replay_mode=kernel", "run.timeout=5s", plan={"kernel": "hang"})
         self.assertEqual(done.returncode, 80, done.stderr)
         self.assertEqual(self.steps(), [("kernel", "failed", "ncu.timeout")])
         self.gone()

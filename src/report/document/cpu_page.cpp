@@ -158,6 +158,18 @@ Section program_functions(const model::Report& report, const Style& style) {
       section.add(function_grid("function", cpu->functions, cpu->whole_ns(), style.top == 0 ? 10 : style.top)));
 }
 
+Section program_python(const model::Report& report, const Style& style) {
+  Section section{"Python functions", true};
+  if (!model::is_program(report) || !report.regions.front().cpu) return section;
+  const model::CpuWork& cpu = *report.regions.front().cpu;
+  std::vector<model::CpuFunction> functions;
+  for (const model::CpuFunction& each : cpu.callers)
+    if (each.python && each.name != "<module>" && each.total_ns >= 0.01 * cpu.whole_ns()) functions.push_back(each);
+  if (functions.empty()) return section;
+  return std::move(section.add(function_grid("Python function, with what it calls", functions, cpu.whole_ns(),
+                                             style.top == 0 ? 6 : style.top)));
+}
+
 base::Result<Document> cpu_page(const model::Report& report, const Style& style) {
   std::vector<std::string> names = {kOutsideRanges};
   const model::Region* region = cpu_region(report, style.cpu, names);

@@ -170,6 +170,7 @@ base::Result<Document> report_document(const model::Report& report, const Style&
                                       "; concurrent threads and processes add up to more)",
                               .tone = base::Tone::kDim});
   page.sections.push_back(program_functions(report, style));
+  page.sections.push_back(program_python(report, style));
   page.sections.push_back(process_section(report, style));
   constexpr std::size_t kCommunicationRows = 8;
   for (Section& section : communication_sections(report, std::min(kCommunicationRows, style.top_kernels)))
