@@ -11,6 +11,7 @@
 namespace {
 
 constexpr std::size_t kBytes = 1 << 16;
+constexpr std::uint64_t kSecond_ns = 1'000'000'000;
 int kernels = 0, early = 0;
 std::uint64_t began_ns = 0;
 bool refused = true;
@@ -29,7 +30,7 @@ void CUPTIAPI complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size
   while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
     if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) continue;
     ++kernels;
-    if (reinterpret_cast<const CUpti_ActivityKernel9*>(record)->start < began_ns) ++early;
+    if (reinterpret_cast<const CUpti_ActivityKernel9*>(record)->start + kSecond_ns < began_ns) ++early;
   }
   std::free(buffer);
 }
@@ -82,7 +83,7 @@ extern "C" void kineto_begin() {
   cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 }
 
-/// Kernels recorded since it began; -1: it was refused, -2: some are older than that.
+/// Kernels recorded since it began; -1: it was refused, -2: some are of another clock.
 extern "C" int kineto_end() {
   if (refused) return -1;
   if (shares())

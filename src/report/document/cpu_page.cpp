@@ -166,8 +166,8 @@ Section program_python(const model::Report& report, const Style& style) {
   for (const model::CpuFunction& each : cpu.callers)
     if (each.python && each.name != "<module>" && each.total_ns >= 0.01 * cpu.whole_ns()) functions.push_back(each);
   if (functions.empty()) return section;
-  return std::move(section.add(function_grid("Python function, with what it calls", functions, cpu.whole_ns(),
-                                             style.top == 0 ? 6 : style.top)));
+  return std::move(section.add(
+      function_grid("Python function, with what it calls", functions, cpu.whole_ns(), style.top == 0 ? 6 : style.top)));
 }
 
 base::Result<Document> cpu_page(const model::Report& report, const Style& style) {
