@@ -346,6 +346,7 @@ class Attach(unittest.TestCase):
             self.attach(shell.pid, "--rank", "1", "--gpu", "on", "--for", "500ms")
             report = self.report()
             self.assertEqual([process["pid"] for process in report["processes"]], [children[1]])
+            self.assertIn("standin", report["processes"][0]["name"])
             self.assertGreater(report["regions"][0]["gpu"]["kernels"], 10)
             done = self.tool("attach", shell.pid, "--rank", "7", "--for", "500ms")
             self.assertEqual(done.returncode, 66, done.stderr)
@@ -368,6 +369,7 @@ class Attach(unittest.TestCase):
             self.assertEqual(captures, sorted(f"{child}.gpu" for child in children))
             report = self.report()
             self.assertEqual(sorted(process["pid"] for process in report["processes"]), sorted([shell.pid, *children]))
+            self.assertEqual(len({process["name"] for process in report["processes"]}), 2, report["processes"])  # sh, and its children
             self.assertEqual(len({device["process"] for device in report["devices"]}), 3, report["devices"])
             self.assertGreater(sum(region["gpu"]["exclusive_kernels"] for region in report["regions"] if region["gpu"]), 30)
             self.assertEqual([loss for loss in report["losses"] if loss["kind"] == "gpu_unavailable"], [])

@@ -28,7 +28,8 @@ namespace {
 namespace cpu = sample::cpu;
 
 template <class Records>
-model::Session recorded(std::uint64_t most_bytes, std::size_t most_stacks, const Records& records) {
+model::Session recorded(std::uint64_t most_bytes, std::size_t most_stacks, const Records& records,
+                        model::Session session = {}) {
   const auto path =
       std::filesystem::temp_directory_path() / ("rangescope-limits-" + std::to_string(::getpid()) + ".cpu");
   auto file = sample::BlockFile::create(path, wire::cpu::kMagic, wire::cpu::kVersion);
@@ -40,7 +41,6 @@ model::Session recorded(std::uint64_t most_bytes, std::size_t most_stacks, const
   sampler.mapped({1, 0x1000, 0x1000'0000, 0, "//anon", true});
   records(sampler);
   sampler.finish(1'000'000, "", 0, {});
-  model::Session session;
   const auto mapping = base::Mapping::open(path);
   EXPECT_TRUE(mapping);
   EXPECT_TRUE(read::native::read_cpu(mapping->bytes(), "test", session));
@@ -325,6 +325,24 @@ TEST(Limits, CodeAtEverNewPlacesIsForgotten) {
   EXPECT_LT(resident_bytes() - std::min(before, resident_bytes()), 48u << 20);
   EXPECT_EQ(cut(session), 1u);
   EXPECT_EQ(session.cpu.samples.size(), 2u);
+}
+
+TEST(Processes, KnownByTheirGpuWorkAloneHaveTheNameThatTheSamplerSaw) {
+  model::Session of_gpu;  // of `attach`: regions are modules
+  of_gpu.processes.push_back({1, 0, 0, 5, 90});
+  of_gpu.threads.push_back({0, 1, 0});
+  of_gpu.ranges.push_back({.start_ns = 10, .end_ns = 20});
+  const auto session = recorded(
+      1 << 20, 1 << 20,
+      [](cpu::Sampler& sampler) {
+        sampler.found(1, 7, "python3");
+        sample_at(sampler, 1, 30, 0x1000);
+        sampler.ended({1, 1, 0, 0}, 80);
+      },
+      std::move(of_gpu));
+  ASSERT_EQ(session.processes.size(), 1u);
+  EXPECT_EQ(session.strings.view(session.processes[0].name), "python3");
+  EXPECT_EQ(session.processes[0].parent_pid, 7u);
 }
 
 TEST(RealTime, IsTakenFromWorkThatDoesNotEnd) {

@@ -41,7 +41,10 @@ class Counted(unittest.TextTestResult):
 
 def main():
     """Runs the calling module's cases; what stands in sys.argv belongs to the module. In CI a skip is a failure."""
-    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+    only = os.environ.get("ONLY_TEST")  # a part of its name
+    loader = unittest.TestLoader()
+    loader.testNamePatterns = [f"*{only}*"] if only else None
+    suite = loader.loadTestsFromModule(sys.modules["__main__"])
     result = unittest.TextTestRunner(resultclass=Counted, verbosity=2).run(suite)
     if not result.wasSuccessful() or not result.testsRun:
         sys.exit(1)

@@ -387,6 +387,7 @@ class CpuReader {
     order(cpu_.waits, [](const model::CpuWait& w) { return w.start_ns; });
     order(cpu_.counts, [](const model::CpuCount& c) { return c.at_ns; });
     if (session_.ranges.empty()) add_processes();
+    name_processes();
     link_threads();
     if (cpu_.interval_ns == 0 && !cpu_.samples.empty()) cpu_.interval_ns = 1;
     add_sampled_calls(std::move(regions_), session_);
@@ -521,6 +522,14 @@ class CpuReader {
       }
       session_.processes.push_back(life);
     }
+  }
+
+  /// Who ran before the window, and is known by its GPU work alone.
+  void name_processes() {
+    for (const model::Process& life : lives_)
+      for (model::Process& process : session_.processes)
+        if (process.pid == life.pid && process.name == 0)
+          process.name = life.name, process.parent_pid = life.parent_pid;
   }
 
   /// A pid may have been several images of a program, and a tid several threads: the one that was there longest while
