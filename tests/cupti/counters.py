@@ -208,6 +208,7 @@ class Counters(unittest.TestCase):
                                                         "reason": "long scoreboard", "reason_share": 16 / 21})
             self.assertEqual(rows["gemm"]["reasons"][0]["reason"], "long scoreboard")
             self.assertIn("Why kernels wait", self.tool("report", "-f", "md").stdout)
+            self.assertRegex(self.tool("report", "-f", "html").stdout, r'"at": ?"gemm\.cu:112"')
             total = next(row for row in report["kernels"] if row["short_name"] == "gemm")["stalls"]
             self.assertEqual(total["samples"], 2 * samples)
 

@@ -2,7 +2,11 @@
 export interface Measure { tag: string; title: string; unit: string; source: string; formula: string; sum?: boolean }
 export interface KernelRow {
   name: string; short: string; calls: number; total_ns: number; median_ns: number; max_ns: number;
-  share: number; grid: number[]; block: number[]; registers: number; shared: number; shapes: number; counters?: string[];
+  share: number; grid: number[]; block: number[]; registers: number; shared: number; shapes: number; counters?: string[]; stalls?: Stalls;
+}
+export interface Stalls {
+  samples: number; saves_ns: number | null; reasons: { reason: string; share: number }[];
+  lines: { at: string; share: number; reason: string; reason_share: number }[];
 }
 export interface Metric { unit: string; source: string; value: number | null; min: number | null; max: number | null; rounds: number; absent?: string }
 export type Metrics = Record<string, Metric>;

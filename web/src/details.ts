@@ -23,6 +23,15 @@ function kernelTable(label: string, rows: KernelRow[]): HTMLElement {
   return table;
 }
 
+// Of kernels whose program counters were sampled: what their warps wait for, and at which lines.
+function waits(rows: KernelRow[]): HTMLElement[] {
+  return rows.filter((k) => k.stalls).map((k) => {
+    const of = k.stalls!, reasons = of.reasons.slice(0, 3).map((each) => `${percent(each.share)} ${each.reason}`).join(', ');
+    return el('details', { class: 'waits', ...(rows.length === 1 ? { open: '' } : {}) }, el('summary', {}, `Why ${k.short || k.name} waits: ${reasons}` + (of.saves_ns === null ? '' : `; saves at most ${time(of.saves_ns)}`)),
+      plain(`lines where ${k.short || k.name} waits`, ['at', 'samples', 'mostly'], of.lines.map((line) => [el('span', { class: 'long', title: line.at }, line.at), percent(line.share), `${line.reason} (${percent(line.reason_share)})`])));
+  });
+}
+
 function metricTable(label: string, list: [string, Metric][]): HTMLElement {
   const table = plain(label, ['metric', 'value', 'spread over rounds', 'rounds', 'source'], list.map(([title, m]) => {
     const name = el('span', { class: 'long', title }, title);
@@ -53,7 +62,7 @@ export function details(): HTMLElement {
     if (r.utilization) parts.push(el('p', {}, el('b', {}, 'Utilization: '), [r.utilization.executed === null ? '' : `${percent(r.utilization.executed)} executed`,
       r.utilization.useful === null ? '' : `${percent(r.utilization.useful)} useful`].filter(Boolean).join(', '), ` (${r.utilization.formula})`));
     for (const note of r.notes ?? []) parts.push(el('p', { class: 'dim' }, note));
-    if (r.top?.length) parts.push(el('h4', {}, 'Kernels of this region'), kernelTable('kernels of the region', r.top));
+    if (r.top?.length) parts.push(el('h4', {}, 'Kernels of this region'), kernelTable('kernels of the region', r.top), ...waits(r.top));
     if (r.copies?.length) parts.push(el('h4', {}, 'Copies'), plain('copies', ['kind', 'calls', 'bytes', 'time', 'rate'], r.copies.map((c) => [c.kind.replace(/_/g, ' '), count(c.calls), bytes(c.bytes), time(c.total_ns),
       c.total_ns > 0 && c.bytes > 0 ? si(c.bytes / c.total_ns * 1e9, 'B/s') : '–'])));
     const entries = (of: Metrics | undefined): [string, Metric][] => Object.entries(of ?? {});
@@ -96,7 +105,7 @@ export function kernels(): HTMLElement {
       th.setAttribute('aria-sort', i === sort ? (down ? 'descending' : 'ascending') : 'none');
       th.replaceChildren(button);
     });
-    box.replaceChildren(table);
+    box.replaceChildren(table, ...waits(list.slice(0, kMost)));
   };
   input.oninput = draw;
   draw();

@@ -69,6 +69,18 @@ void page_kernel_rows(JsonWriter& json, std::string_view name, const std::vector
                 std::int64_t{row.shape.static_shared_bytes} + row.shape.dynamic_shared_bytes, "shapes", row.shapes);
     if (counted != nullptr && counted->columns.size() > kKernelColumns)
       json.field("counters", counters_of(counted->rows[static_cast<std::size_t>(&row - rows.data())]));
+    if (!row.stalls) return;
+    json.open_line_object("stalls");
+    json.fields("samples", row.stalls->samples, "saves_ns", row.stalls->saves_ns);
+    std::vector<model::StallShare> reasons = row.stalls->reasons;
+    std::erase_if(reasons, [](const model::StallShare& each) { return !model::is_stall(each.reason); });
+    json.line_objects("reasons", reasons,
+                      [&](const model::StallShare& each) { json.fields("reason", each.reason, "share", each.share); });
+    json.line_objects("lines", row.stalls->lines, [&](const model::StallLine& line) {
+      json.fields("at", model::place_text(line), "share", line.share, "reason", line.reason, "reason_share",
+                  line.reason_share);
+    });
+    json.close();
   });
 }
 
