@@ -269,10 +269,9 @@ Function of(const Api& api, const char* name) {
 }
 
 bool is_shared(const Api& api) {
-  const char* asked = setting(wire::kCuptiShared);
-  return asked != nullptr && std::strcmp(asked, "on") == 0 && api.version >= kShareable &&
-         api.cuptiSubscribe_v2 != nullptr && api.find("cuptiActivityEnable_v2") != nullptr &&
-         api.find("cuptiActivityDisable_v2") != nullptr && api.find("cuptiActivitySetAttribute_v2") != nullptr &&
+  return is_set(wire::kCuptiShared, "on") && api.version >= kShareable && api.cuptiSubscribe_v2 != nullptr &&
+         api.find("cuptiActivityEnable_v2") != nullptr && api.find("cuptiActivityDisable_v2") != nullptr &&
+         api.find("cuptiActivitySetAttribute_v2") != nullptr &&
          api.find("cuptiActivityRegisterCallbacks_v2") != nullptr && api.find("cuptiGetTimestamp_v2") != nullptr;
 }
 

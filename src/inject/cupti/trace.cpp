@@ -574,8 +574,7 @@ bool start_trace(const TraceSettings& settings) {
   t->flusher.start(t->follows ? kLook_ms : settings.flush_interval_ms, flush_turn);
   start_counters(t->api, t->subscription);
   start_overhead();
-  const char* gives = setting(wire::kGiveWay);
-  if (gives == nullptr || std::strcmp(gives, "off") != 0) give_way(t->api, t->subscription.shared, let_go);
+  if (!is_set(wire::kGiveWay, "off")) give_way(t->api, t->subscription.shared, let_go);
   return true;
 }
 

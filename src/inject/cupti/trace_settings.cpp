@@ -39,10 +39,8 @@ std::uint32_t milliseconds_of(const char* text, std::uint32_t otherwise) {
 
 TraceSettings settings_from_environment() {
   TraceSettings settings;
-  const char* graphs = setting(wire::kCudaGraphs);
-  settings.graph_nodes = graphs == nullptr || std::strcmp(graphs, "graph") != 0;
-  const char* launches = setting(wire::kLaunchRecords);
-  settings.launch_callbacks = launches != nullptr && std::strcmp(launches, "callback") == 0;
+  settings.graph_nodes = !is_set(wire::kCudaGraphs, "graph");
+  settings.launch_callbacks = is_set(wire::kLaunchRecords, "callback");
   settings.more_calls = setting(wire::kCudaCalls);
   if (const char* modules = setting(wire::kModules); modules != nullptr) {
     settings.modules = std::strcmp(modules, "off") != 0;
@@ -63,11 +61,6 @@ namespace {
 
 constexpr std::uint32_t kMended = 130401;                   // CUDA 13.4 update 1
 constexpr char kFunction[] = "cuptiActivityEnableHWTrace";  // from CUDA 12.8 on
-
-bool is_set(const char* name, const char* value) {
-  const char* text = setting(name);
-  return text != nullptr && (value == nullptr ? text[0] != '\0' : std::strcmp(text, value) == 0);
-}
 
 }  // namespace
 

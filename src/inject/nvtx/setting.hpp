@@ -19,4 +19,10 @@ inline const char* given_settings = nullptr;
   return nullptr;
 }
 
+/// Whether it has this value; null: any but an empty one.
+[[nodiscard]] inline bool is_set(const char* name, const char* value) {
+  const char* text = setting(name);
+  return text != nullptr && (value == nullptr ? text[0] != '\0' : strcmp(text, value) == 0);
+}
+
 }  // namespace rangescope::inject

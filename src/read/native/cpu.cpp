@@ -526,10 +526,15 @@ class CpuReader {
 
   /// Who ran before the window, and is known by its GPU work alone.
   void name_processes() {
-    for (const model::Process& life : lives_)
-      for (model::Process& process : session_.processes)
-        if (process.pid == life.pid && process.name == 0)
-          process.name = life.name, process.parent_pid = life.parent_pid;
+    std::unordered_map<std::uint32_t, model::Process*> unnamed;
+    for (model::Process& process : session_.processes)
+      if (process.name == 0) unnamed.emplace(process.pid, &process);
+    for (const model::Process& life : lives_) {
+      const auto at = unnamed.find(life.pid);
+      if (at == unnamed.end() || at->second->name != 0) continue;
+      at->second->name = life.name;
+      at->second->parent_pid = life.parent_pid;
+    }
   }
 
   /// A pid may have been several images of a program, and a tid several threads: the one that was there longest while

@@ -40,19 +40,19 @@ TEST(Refusal, SaysWhatForbidsItAndWhatToChange) {
 }
 
 TEST(PythonFrames, OfAThreadThatOnlyRanOnMayBeReadLater) {
-  const auto in_time = [](Since since, std::int64_t left_ns, std::int64_t now_ns) {
+  const auto in_time = [](bool stayed, std::int64_t preempted_ns, std::int64_t now_ns) {
     Sample sample;
     sample.at_ns = 1'000'000;
-    sample.since = since;
-    sample.left_ns = left_ns;
+    sample.stayed = stayed;
+    sample.preempted_ns = preempted_ns;
     return is_in_time(sample, now_ns);
   };
-  EXPECT_TRUE(in_time(Since::kUnknown, -1, 1'090'000));
-  EXPECT_FALSE(in_time(Since::kUnknown, -1, 1'200'000));
-  EXPECT_TRUE(in_time(Since::kRan, -1, 1'200'000));
-  EXPECT_FALSE(in_time(Since::kRan, -1, 1'600'000));
-  EXPECT_FALSE(in_time(Since::kLeft, 1'190'000, 1'200'000));
-  EXPECT_TRUE(in_time(Since::kPutAside, 1'020'000, 9'000'000));  // it is where it was
+  EXPECT_TRUE(in_time(false, -1, 1'090'000));
+  EXPECT_FALSE(in_time(false, -1, 1'200'000));
+  EXPECT_TRUE(in_time(true, -1, 1'200'000));
+  EXPECT_FALSE(in_time(true, -1, 1'600'000));
+  EXPECT_FALSE(in_time(false, 1'190'000, 1'200'000));  // not seen to stay: switches were not watched
+  EXPECT_TRUE(in_time(true, 1'020'000, 9'000'000));    // it is where it was
 }
 
 TEST(Counters, NamesAsPerfHasThem) {

@@ -14,6 +14,8 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <ranges>
+#include <tuple>
 #include <utility>
 
 #include "base/fs.hpp"
@@ -106,6 +108,8 @@ struct Record {
   std::int64_t at_ns;
   std::uint32_t ring;
   std::uint64_t behind;  ///< where the ring goes on
+  bool stayed = false;   ///< as of a Sample
+  std::int64_t preempted_ns = -1;
 };
 
 std::int64_t time_of(const perf_event_header& header) {
@@ -125,33 +129,24 @@ std::uint64_t event_of(const perf_event_header& header) {
   return id;
 }
 
-/// What a thread did behind its sample.
-struct Later {
-  Since since = Since::kRan;
-  std::int64_t left_ns = -1;
-};
-
-/// By place in the records, of those that are samples.
-std::vector<Later> later_of(const std::vector<Record>& records) {
-  std::vector<Later> out(records.size());
-  std::unordered_map<std::uint32_t, Later> of_thread;
-  for (std::size_t r = records.size(); r-- > 0;) {
-    const perf_event_header& header = *records[r].header;
+/// Of each sample, by its thread's switches behind it.
+void tell_who_stayed(std::vector<Record>& records) {
+  std::unordered_map<std::uint32_t, std::pair<bool, std::int64_t>> of_thread;
+  for (Record& record : std::views::reverse(records)) {
+    const perf_event_header& header = *record.header;
     const bool sample = header.type == PERF_RECORD_SAMPLE;
     if (!sample && header.type != PERF_RECORD_SWITCH) continue;
     std::uint32_t tid = 0;  // behind the event's number and the process, or the process
     std::memcpy(&tid, reinterpret_cast<const std::byte*>(&header) + sizeof header + (sample ? 12 : 4), sizeof tid);
+    const auto at = of_thread.find(tid);
     if (sample) {
-      if (const auto at = of_thread.find(tid); at != of_thread.end()) out[r] = at->second;
-    } else if ((header.misc & PERF_RECORD_MISC_SWITCH_OUT) == 0) {
-      of_thread[tid].since = Since::kLeft;
-    } else {
-      Later& later = of_thread[tid];
-      const bool preempted = (header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0;
-      later = {later.since == Since::kRan && preempted ? Since::kPutAside : Since::kLeft, records[r].at_ns};
+      std::tie(record.stayed, record.preempted_ns) = at != of_thread.end() ? at->second : std::pair(true, -1L);
+      continue;
     }
+    constexpr auto kPreempted = PERF_RECORD_MISC_SWITCH_OUT | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
+    const bool put_aside = at == of_thread.end() && (header.misc & kPreempted) == kPreempted;
+    of_thread[tid] = {put_aside, put_aside ? record.at_ns : -1};
   }
-  return out;
 }
 
 bool of_clock(const perf_event_header& header) {
@@ -459,7 +454,7 @@ void Events::read_registers(const std::byte* at, const std::byte* end, Sample& s
   if (size > 0) sample.stack = {stack, std::min<std::size_t>(size, take<std::uint64_t>(at, end))};
 }
 
-void Events::read_sample(const perf_event_header& header, Since since, std::int64_t left_ns, Sink& sink) {
+void Events::read_sample(const perf_event_header& header, bool stayed, std::int64_t preempted_ns, Sink& sink) {
   const auto* at = reinterpret_cast<const std::byte*>(&header) + sizeof header;
   const auto* end = reinterpret_cast<const std::byte*>(&header) + header.size;
   const auto beside = counter_of_.find(take<std::uint64_t>(at, end));
@@ -490,10 +485,8 @@ void Events::read_sample(const perf_event_header& header, Since since, std::int6
   sample.chain = chain_;
   sample.in_kernel = kernel_chain_;
   if (stack_bytes_ > 0) read_registers(at, end, sample);
-  if (switches() && sample.at_ns > watched_since_ns_) {
-    sample.since = since;
-    sample.left_ns = left_ns;
-  }
+  sample.stayed = stayed && sample.at_ns > watched_since_ns_;
+  sample.preempted_ns = preempted_ns;
   sink.sample(sample);
 }
 
@@ -533,7 +526,7 @@ Drained Events::drain(Sink& sink) {
     }
   }
   std::ranges::stable_sort(records, {}, &Record::at_ns);
-  const std::vector<Later> later = later_of(records);
+  if (switches()) tell_who_stayed(records);
   for (const Record& record : records) {
     const perf_event_header& header = *record.header;
     const auto* at = reinterpret_cast<const std::byte*>(&header) + sizeof header;
@@ -541,12 +534,10 @@ Drained Events::drain(Sink& sink) {
     rings_[record.ring].taken = std::max(rings_[record.ring].taken, record.behind);
     if (!tells(header, record.at_ns)) continue;
     switch (header.type) {
-      case PERF_RECORD_SAMPLE: {
+      case PERF_RECORD_SAMPLE:
         ++drained.samples;
-        const Later& then = later[static_cast<std::size_t>(&record - records.data())];
-        read_sample(header, then.since, then.left_ns, sink);
+        read_sample(header, record.stayed, record.preempted_ns, sink);
         break;
-      }
       case PERF_RECORD_MMAP2: {
         Mapped mapped;
         mapped.pid = take<std::uint32_t>(at, end);

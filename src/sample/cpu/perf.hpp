@@ -38,14 +38,6 @@ inline constexpr std::size_t kRsi = 4, kRdi = 5, kRbp = 6, kRsp = 7, kRip = 16;
 /// No memory is there.
 inline constexpr std::uint64_t kUnknownRegister = ~std::uint64_t{0};
 
-/// What a thread has done since its sample, as far as the records of context switches tell.
-enum class Since {
-  kUnknown,   ///< they are not recorded
-  kRan,       ///< it has not left its core
-  kPutAside,  ///< it was preempted, and is still where it was
-  kLeft,      ///< it waited, or ran again after it was preempted
-};
-
 struct Sample {
   std::uint32_t pid = 0, tid = 0;
   std::int64_t at_ns = 0;
@@ -55,8 +47,9 @@ struct Sample {
   bool registers = false;
   std::uint64_t values[kRegisters] = {};
   std::span<const std::byte> stack;  ///< from the stack pointer upwards
-  Since since = Since::kUnknown;
-  std::int64_t left_ns = -1;  ///< its core, since then: kPutAside, kLeft
+  /// By the records of context switches the thread has run on its core since, or was preempted then and has not run.
+  bool stayed = false;
+  std::int64_t preempted_ns = -1;
 };
 struct Mapped {
   std::uint32_t pid = 0;
@@ -146,7 +139,7 @@ class Events {
   void open_quiet(perf_event_attr attributes, std::size_t ring_bytes);
   [[nodiscard]] bool tells(const perf_event_header& header, std::int64_t at_ns) const;
   void open_counters(const std::vector<CounterEvent>& counters);
-  void read_sample(const perf_event_header& header, Since since, std::int64_t left_ns, Sink& sink);
+  void read_sample(const perf_event_header& header, bool stayed, std::int64_t preempted_ns, Sink& sink);
   static void read_registers(const std::byte* at, const std::byte* end, Sample& sample);
   struct Ring {
     int fd = -1, cpu = 0;

@@ -71,8 +71,8 @@ std::uint32_t mutex_owner(std::uint32_t pid, std::uint64_t futex) {
 }  // namespace
 
 bool is_in_time(const Sample& sample, std::int64_t now_ns) {
-  const std::int64_t passed_ns = (sample.since == Since::kPutAside ? sample.left_ns : now_ns) - sample.at_ns;
-  return passed_ns < (sample.since == Since::kRan || sample.since == Since::kPutAside ? kLateOnCore_ns : kLate_ns);
+  const std::int64_t moment_ns = sample.stayed && sample.preempted_ns >= 0 ? sample.preempted_ns : now_ns;
+  return moment_ns - sample.at_ns < (sample.stayed ? kLateOnCore_ns : kLate_ns);
 }
 
 Sampler::Sampler(BlockFile file, std::string description, std::uint64_t most_bytes, std::size_t most_stacks)

@@ -5,7 +5,8 @@
 //     counter_heads: [title of each of a kernel's `counters`], kernels, total, unattributed, losses, findings, notes,
 //     timeline or null, cpu or null, job or null }
 //
-// Parts that the JSON report has too are in its form (document/json_writer.hpp).
+// Parts that the JSON report has too are in its form (document/json_writer.hpp), but for `stalls` of a kernel: its
+// reasons are waits alone, and each line has its place as a text, `at`.
 //
 // Timeline (times in ns since the begin of the recording):
 //   { duration, links, lanes: [{title, pid, rank, kind, rows, items, full,
