@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "../tools/sanitized.hpp"
 #include "run.hpp"
 
 namespace rangescope {
@@ -73,8 +74,10 @@ INSTANTIATE_TEST_SUITE_P(Releases, Zoo,
 
 TEST(Overhead, WindowsHoldWholeOccurrencesAndKeepToTheBudget) {
   constexpr int kSteps = 6000;
+  // CUPTI's start is of the budget too, and takes 30 ms under sanitizers: more than 2 % of the run.
+  constexpr double kShare = kSanitized ? 0.2 : 0.02;
   Recorded steps;
-  run_into(steps, "steps", {{"RANGESCOPE_OVERHEAD", "0.02"}}, std::to_string(kSteps));
+  run_into(steps, "steps", {{"RANGESCOPE_OVERHEAD", std::to_string(kShare)}}, std::to_string(kSteps));
   const model::Session& s = steps.session;
   EXPECT_EQ(steps.status, 0);
   ASSERT_EQ(s.ranges.size(), kSteps + 1u) << "every range is counted";
@@ -104,7 +107,7 @@ TEST(Overhead, WindowsHoldWholeOccurrencesAndKeepToTheBudget) {
   ASSERT_NE(told, s.sources.end());
   // What was spent by its own count, with the window whose cost nobody knew yet.
   const double run = static_cast<double>(s.end_ns - s.begin_ns);
-  EXPECT_LE(static_cast<double>(s.kernels.size() + s.launches.size()) * 1000, 0.02 * run + 20000);
+  EXPECT_LE(static_cast<double>(s.kernels.size() + s.launches.size()) * 1000, kShare * run + 20000);
   EXPECT_EQ(steps.loss("gpu_timeline_paused"), nullptr) << "it was asked for";
 }
 

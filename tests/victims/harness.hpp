@@ -10,17 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "../tools/sanitized.hpp"
 #include "model/session.hpp"
 
 namespace rangescope::victims {
 
 namespace fs = std::filesystem;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
 
 /// ThreadSanitizer calls a handler out of one of its interceptors, as a function: there is no signal frame by which the
 /// library tells a hook that is interrupted from one that was left. In a program without the library 3,000 handlers of
