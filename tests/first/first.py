@@ -148,18 +148,36 @@ class First(unittest.TestCase):
         parts = {part["name"]: part["ns"] for part in report["regions"][0]["cpu"]["parts"] if part["kind"] == "waiting"}
         self.assertNotIn("child", parts)
 
-    def test_where_the_kernel_gives_no_samples(self):
-        """As in a container: perf_event_open is refused. Functions of Python, waits and the time are told all the same."""
+    def polled(self, **options):
+        """(seconds of CPU time that spin() had by its own count, what the report says of the CPU) where /proc is all there is."""
         source = "import time\ndef spin():\n  for i in range(40000000): pass\nbegin = time.thread_time()\nspin()\nprint('spun', time.thread_time() - begin)\ntime.sleep(0.5)\n"
-        done = subprocess.run([*FORBID, TOOL, "profile", "-q", "--", PYTHON, "-c", source], cwd=self.folder, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([*FORBID, TOOL, "profile", "-q", "--", PYTHON, "-c", source], cwd=self.folder, capture_output=True, text=True, timeout=120, **options)
         self.assertEqual(done.returncode, 0, done.stderr)
         report = json.loads(self.tool("report", "latest", "-f", "json").stdout)
         self.assertIn("cpu_polled", [loss["kind"] for loss in report["losses"]])
         cpu = report["regions"][0]["cpu"]
         self.assertEqual(cpu["functions"][0]["name"], "spin")
+        return float(re.search(r"spun ([\d.]+)", done.stdout)[1]), cpu
+
+    def test_waits_for_a_core_are_no_work_where_the_kernel_gives_no_samples(self):
+        core = {min(os.sched_getaffinity(0))}
+        pinned = lambda: os.sched_setaffinity(0, core)
+        others = [subprocess.Popen([PYTHON, "-c", "while True: pass"], preexec_fn=pinned) for _ in range(9)]
+        try:
+            spun, cpu = self.polled(preexec_fn=pinned)
+        finally:
+            for other in others:
+                other.kill()
+                other.wait()
+        self.assertAlmostEqual(cpu["functions"][0]["total_ns"] / 1e9, spun, delta=0.1 * spun + 0.03)
+        preempted = next(part["ns"] for part in cpu["parts"] if part["name"] == "preempted")
+        self.assertGreater(preempted / 1e9, 2 * spun)
+
+    def test_where_the_kernel_gives_no_samples(self):
+        """As in a container: perf_event_open is refused. Functions of Python, waits and the time are told all the same."""
+        spun, cpu = self.polled()
         waits = {part["name"]: part["ns"] for part in cpu["parts"] if part["kind"] == "waiting"}
         self.assertAlmostEqual(waits["sleep"] / 1e9, 0.5, delta=0.1)
-        spun = float(re.search(r"spun ([\d.]+)", done.stdout)[1])
         self.assertAlmostEqual(cpu["functions"][0]["total_ns"] / 1e9, spun, delta=0.1 * spun + 0.03)
         refused = subprocess.run([*FORBID, TOOL, "profile", "-q", "--cpu", "199Hz", "--", "true"], cwd=self.folder, capture_output=True, timeout=120)
         self.assertEqual(refused.returncode, 77)  # what was asked for

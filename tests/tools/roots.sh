@@ -32,13 +32,15 @@ for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY NODE
 done
 if command -v npm >/dev/null; then environment+=("npm_config_registry=$(npm config get registry 2>/dev/null)"); fi
 
-# inside ROOT command...: with /proc, a /dev of its own and /tmp, in namespaces that end with the command.
+# inside ROOT command...: with /proc, a /dev of its own and /tmp, in namespaces that end with the command. The root is a mount
+# itself, so that commands can have namespaces of their own.
 inside() {
   local at=$1; shift
   unshare --mount --pid --fork --kill-child -- bash -c '
     set -e
     at=$1; shift
     mount --make-rprivate /
+    mount --bind "$at" "$at"
     mount -t proc proc "$at/proc"
     mount -t tmpfs -o mode=755 tmpfs "$at/dev"
     for name in null zero full random urandom tty; do : >"$at/dev/$name"; mount --bind "/dev/$name" "$at/dev/$name"; done

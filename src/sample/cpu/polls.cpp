@@ -81,32 +81,43 @@ void Polls::look(Sink& sink, std::int64_t now_ns) {
       if (!read_times(member.pid, tid, times)) continue;
       // What it did before it was seen is told as far as that can have been since the turn before.
       const std::int64_t passed = now_ns - last_ns_;
+      thread->second.told_ns = last_ns_;
       thread->second.ran_ns = std::max<std::int64_t>(0, times.ran_ns - passed);
       thread->second.ready_ns = std::max<std::int64_t>(0, times.ready_ns - passed);
     }
   }
 }
 
-// Within a turn the order of what a thread did is not known: one that sleeps now ran first, one that runs slept first.
+// Between two counts the order of what a thread did is not known: one that sleeps now ran first, one that runs slept
+// first. A thread that is ready is counted when it gets a core: until then nothing is told of it, for it may as well run.
 bool Polls::follow(Sink& sink, std::uint32_t tid, Thread& thread, std::int64_t now_ns) {
   const Task task{thread.pid, tid};
   Times times;
   if (!read_times(thread.pid, tid, times)) return false;
   const std::int64_t ran = times.ran_ns - thread.ran_ns, ready = times.ready_ns - thread.ready_ns;
+  const bool counted = ran != 0 || ready != 0;
+  if (thread.out && !counted) {
+    thread.told_ns = now_ns;
+    return true;
+  }
+  const bool asleep = sleeps(thread.pid, tid);
+  if (!asleep && !counted) return true;
   thread.ran_ns = times.ran_ns;
   thread.ready_ns = times.ready_ns;
-  if (thread.out && ran == 0 && ready == 0) return true;
-  const bool asleep = sleeps(thread.pid, tid);
-  thread.untold_ns += now_ns - last_ns_ - ran - ready;
-  const std::int64_t idle = std::clamp<std::int64_t>(thread.untold_ns - (asleep ? 0 : kTick_ns), 0, now_ns - last_ns_);
-  thread.untold_ns -= idle;
+  const std::int64_t since = thread.told_ns, passed = now_ns - since;
+  thread.told_ns = now_ns;
+  thread.untold_ns += passed - ran - ready;
+  thread.untold_ready_ns += ready;
   thread.owed_ns += ran;
-  const std::int64_t wakes = asleep ? last_ns_ : last_ns_ + idle;
-  const std::int64_t waits = std::min(ready, now_ns - wakes - (asleep ? idle : 0));
+  const std::int64_t idle = std::clamp<std::int64_t>(thread.untold_ns - (asleep ? 0 : kTick_ns), 0, passed);
+  const std::int64_t waits = std::min(thread.untold_ready_ns, passed - idle);
+  thread.untold_ns -= idle;
+  thread.untold_ready_ns -= waits;
+  const std::int64_t wakes = asleep ? since : since + idle;
   if (thread.out) {
     sink.switched(task, wakes, false, false);
   } else if (!asleep && idle > 0) {
-    sink.switched(task, last_ns_, true, false);
+    sink.switched(task, since, true, false);
     sink.switched(task, wakes, false, false);
   }
   if (waits > 0) {
@@ -115,7 +126,7 @@ bool Polls::follow(Sink& sink, std::uint32_t tid, Thread& thread, std::int64_t n
   }
   if (!asleep || thread.owed_ns >= kMostOwed * kInterval_ns) {
     for (; thread.owed_ns >= kInterval_ns; thread.owed_ns -= kInterval_ns)
-      sample_of(sink, task, asleep ? last_ns_ : sample::now_ns());
+      sample_of(sink, task, asleep ? since : sample::now_ns());
   }
   thread.out = asleep;
   if (asleep) sink.switched(task, now_ns - idle, true, false);
@@ -128,6 +139,8 @@ void Polls::turn(Sink& sink, std::int64_t now_ns) {
     const auto next = std::next(at);
     if (!follow(sink, at->first, at->second, now_ns)) {
       if (2 * at->second.owed_ns >= kInterval_ns) sample_of(sink, {at->second.pid, at->first}, last_ns_);
+      // As far as is known, one that was ready and not counted waited to the end.
+      if (!at->second.out && at->second.told_ns < last_ns_) sink.switched({at->second.pid, at->first}, at->second.told_ns, true, true);
       sink.ended({at->second.pid, at->first}, now_ns);
       if (at->first == at->second.pid) processes_.erase(at->first);
       threads_.erase(at);

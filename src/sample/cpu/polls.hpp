@@ -31,7 +31,9 @@ class Polls {
     std::uint32_t pid = 0;
     std::int64_t ran_ns = 0, ready_ns = 0;  ///< as the kernel counts them
     std::int64_t owed_ns = 0;               ///< it ran, and no sample stands for it yet
+    std::int64_t told_ns = 0;               ///< what it did is told up to here
     std::int64_t untold_ns = 0;             ///< it neither ran nor was ready, and no wait was told
+    std::int64_t untold_ready_ns = 0;       ///< it was ready, and its wait for a core was not told
     bool out = false;
   };
   void look(Sink& sink, std::int64_t now_ns);
