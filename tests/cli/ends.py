@@ -140,9 +140,11 @@ class Ends(unittest.TestCase):
     def test_no_further_process(self):
         """The program starts all the same, in rangescope's place."""
         os.chmod(self.folder, 0o777)
-        limited = lambda: (os.setgroups([]), os.setgid(54321), os.setuid(54321), resource.setrlimit(resource.RLIMIT_NPROC, (1, 1)))
-        done = subprocess.run([RANGESCOPE, "profile", "--no-project", "--output", "runs", "--", "sh", "-c", "echo ran; exit 3"], cwd=self.folder,
-                              capture_output=True, text=True, timeout=120, env={**os.environ, "HOME": self.folder}, preexec_fn=limited)
+        # Another user, who may read where root's files lie.
+        other = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search",
+                 "prlimit", "--nproc=1", "--"]
+        done = subprocess.run([*other, RANGESCOPE, "profile", "--no-project", "--output", "runs", "--", "sh", "-c", "echo ran; exit 3"], cwd=self.folder,
+                              capture_output=True, text=True, timeout=120, env={**os.environ, "HOME": self.folder})
         self.assertEqual((done.returncode, done.stdout), (3, "ran\n"), done.stderr)
         self.assertIn("ulimit -u", done.stderr)
 

@@ -109,16 +109,24 @@ class Agrees(unittest.TestCase):
                 self.assertEqual(same, regions)
 
     def test_an_importer_without_its_libraries_says_which(self):
-        nsys = os.path.join(TOOLS, "..", "root/usr/lib/nsight-systems/bin/nsys")
-        importer = os.path.join(TOOLS, "..", "root/usr/lib/nsight-systems/host-linux-x64/QdstrmImporter")
-        missing = {line.split()[0] for line in cases.run(["ldd", importer]).stdout.splitlines() if "not found" in line}
+        """An installation of links to the real one, without two of the importer's libraries."""
+        real = os.path.realpath(os.path.join(TOOLS, "..", "root/usr/lib/nsight-systems"))
+        for folder in ("bin", "host-linux-x64"):
+            os.makedirs(os.path.join(self.folder, "nsight", folder))
+        with open(os.path.join(self.folder, "nsight/bin/nsys"), "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\nexec "{real}/bin/nsys" "$@"\n')
+        os.chmod(file.name, 0o755)
+        left_out = {"libSshClient.so", "libLinuxPerf.so"}
+        for entry in os.scandir(f"{real}/host-linux-x64"):
+            at = os.path.join(self.folder, "nsight/host-linux-x64", entry.name)
+            if entry.name == "QdstrmImporter":  # $ORIGIN is where the file lies
+                shutil.copy(entry.path, at)
+            elif entry.name not in left_out:
+                os.symlink(entry.path, at)
         shutil.copyfile(os.path.join(self.folder, "report.qdstrm"), os.path.join(self.folder, "bare.qdstrm"))
-        done, _ = self.report("bare.qdstrm", nsys)
-        if not missing:
-            self.assertEqual(done.returncode, 0, done.stderr)
-            return
+        done, _ = self.report("bare.qdstrm", file.name)
         self.assertEqual(done.returncode, 69, done.stderr)
-        for library in missing:
+        for library in left_out:
             self.assertEqual(done.stderr.count(library + ","), 1, done.stderr)
 
 

@@ -48,6 +48,7 @@ inside() {
     mount -t devpts -o newinstance,ptmxmode=0666 devpts "$at/dev/pts"
     ln -s pts/ptmx "$at/dev/ptmx"
     ln -s /proc/self/fd "$at/dev/fd"
+    for name in stdin:0 stdout:1 stderr:2; do ln -s "/proc/self/fd/${name#*:}" "$at/dev/${name%:*}"; done
     mount -t tmpfs -o mode=1777 tmpfs "$at/dev/shm"
     mount -t sysfs -o ro sysfs "$at/sys" 2>/dev/null || true
     exec chroot "$at" "$@"' bare "$at" env -i "${environment[@]}" "$@"
