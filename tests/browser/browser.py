@@ -58,8 +58,9 @@ def main():
         for name in ("zoo", "work"):
             subprocess.run([os.path.join(BIN, "rangescope"), "report", f"tests/golden/nsys/{name}.sqlite",
                             "-f", "html", "-o", os.path.join(folder, name + ".html")], check=True, cwd=ROOT)  # the page shows the path
-        subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden/native-cpu/python"),
-                        "-f", "html", "-o", os.path.join(folder, "python.html")], check=True)
+        for name, run in (("python", "native-cpu/python"), ("modules", "native-gpu/modules-graph")):
+            subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden", run),
+                            "-f", "html", "-o", os.path.join(folder, name + ".html")], check=True)
         with open(os.path.join(folder, "work.txt"), "w", encoding="utf-8") as f:
             subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden/nsys/work.sqlite")], check=True, stdout=f)
         subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden/ncu/k_decode.ncu-repz"),

@@ -1,6 +1,6 @@
 // Drives a Chromium over reports, as a reader would. Usage: node page.mjs PLAYWRIGHT CHROMIUM FOLDER [SHOTS]
 //
-// FOLDER holds pages made by browser.py: job.html, ranks.html, zoo.html, work.html, python.html, ncu.html, hostile.html, roofline.html, big.html, comparison.html, flame.html. Prints a line
+// FOLDER holds pages made by browser.py: job.html, ranks.html, zoo.html, work.html, python.html, modules.html, ncu.html, hostile.html, roofline.html, big.html, comparison.html, flame.html. Prints a line
 // `pass|fail <case> [why]` for each case. Any error of a page and any request to the network fails the case.
 import { createRequire } from 'node:module';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -72,6 +72,17 @@ await check('table: search keeps what is above a hit', 'zoo.html', async (page) 
   await page.fill('#search', 'no such thing');
   equal(await names(page), [], 'nothing');
   equal(await page.textContent('#rows'), '0 regions', 'count');
+});
+await check('table: a model is a tree of its modules, numbered siblings together', 'modules.html', async (page) => {
+  equal(await names(page), ['Model', 'model (Decoder)', 'embed (Embedding)', 'layers.# (Layer) x12', 'norm# (LayerNorm) x24', 'attention (Attention) x12', 'qkv (Linear) x12',
+    'out (Linear) x12', 'mlp (Mlp) x12', 'up (Linear) x12', 'down (Linear) x12', 'head (Linear)'], 'rows');
+  const cells = await page.locator('#regions tbody tr').nth(3).locator('td').allTextContents();
+  expect(cells.includes('84') && cells.includes('720') && cells.includes('~1.092 s'), `calls, kernels and time from launch to launch: ${cells}`);
+  await page.locator('.verdict button').first().click();
+  equal(await selectedName(page), ['layers.# (Layer) x12'], 'the verdict leads to the row');
+  expect((await page.textContent('#details h3')).endsWith('layers.# (Layer) x12'), 'its details');
+  await page.selectOption('#scope', 'all');
+  expect((await names(page)).includes('layers.11 (Layer)'), 'apart');
 });
 await check('table: keyboard', 'zoo.html', async (page) => {
   await page.focus('#search');

@@ -622,9 +622,8 @@ class Python(Profiled):
         self.assertGreater(sum(inner.values()), 100)
         lost = sum(count for chain, count in inner.items() if not has("consume", chain))
         self.assertLess(lost, 0.01 * sum(inner.values()), chains.most_common(12))
-        # Which generators a sample still finds depends on how soon it is read: 7 of 10 on a quiet machine, 1 or 2 on a busy one.
         found = sum(count for chain, count in inner.items() if has("inner", chain) and has("middle", chain))
-        self.assertGreater(found, 30, chains.most_common(12))
+        self.assertGreater(found, 30, chains.most_common(12))  # more where samples are read sooner: 15 to 70 %
         # Python's frames are not called by code that they call.
         burning = [chain for chain in chains if chain.startswith("made;") and has("burn", chain)]
         self.assertTrue(burning)

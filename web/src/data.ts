@@ -17,12 +17,15 @@ export interface Bound { kind: string; reason: string }
 export interface Region {
   id: number; parent: number | null; depth: number; path: string[]; domain: string; kind: string;
   process?: number; pid?: number; thread?: number; v: (number | null)[];
+  module?: boolean;  // its wall time is from launch to launch
+  siblings?: number; members?: Region[];  // of a row that stands for regions whose names differ by a number
   each?: boolean;  // GPU sums are those of one occurrence: the timeline was paused during others
   top?: KernelRow[]; copies?: { kind: string; calls: number; bytes: number; total_ns: number }[];
   metrics?: Metrics; counted?: { name: string; ordinal: number; metrics: Metrics; bound: Bound | null }[];
   roofline?: Point[]; bound?: Bound; utilization?: { executed: number | null; useful: number | null; formula: string };
   samples?: number[]; notes?: string[];
 }
+export interface Row { parent: number | null; depth: number; siblings: number; members: number[]; region?: Region }
 export interface Chunk { s: number; e: number; n: number; d: string }
 export interface Level { r: number; chunks: Chunk[] }
 export interface Lane {
@@ -51,7 +54,7 @@ export interface Data {
   processes: { pid: number; name: string; start_ns: number; end_ns: number; ranges: number; kernels: number; rank: number | null }[];
   gpus: string[];  // "2x NVIDIA H200"
   devices: { name: string; ordinal: number; sm_count: number; memory_bytes: number }[];
-  regions: Region[]; counter_heads: string[]; kernels: KernelRow[]; total: (number | null)[] | null; unattributed: (number | null)[] | null;
+  regions: Region[]; rows?: Row[]; counter_heads: string[]; kernels: KernelRow[]; total: (number | null)[] | null; unattributed: (number | null)[] | null;
   outside_ns: number | null;
   losses: { kind: string; severity: string; count: number; detail: string }[];
   findings: { id: string; verdict: string; question: string; found: string; hint: string; commands: string[] }[];
@@ -59,6 +62,16 @@ export interface Data {
 }
 
 export const data = JSON.parse(document.getElementById('data')!.textContent!) as Data;
+// The rows of the terminal's table stand behind the regions, as regions of a scope of their own.
+const firstRow = data.regions.length;
+for (const { parent, depth, siblings, members, region } of data.rows ?? [])
+  data.regions.push({ ...(region ?? data.regions[members[0]!]!), id: data.regions.length, parent: parent === null ? null : firstRow + parent, depth, siblings,
+    members: members.map((id) => data.regions[id]!) });
+/** What stands for a region in the table that is seen first. */
+export function rowOf(id: number): Region | undefined {
+  const row = data.rows?.findIndex((one) => one.members.includes(id)) ?? -1;
+  return data.regions[row < 0 ? id : firstRow + row];
+}
 const index = new Map(data.measures.map((m, i) => [m.tag, i]));
 
 /** A measure of a region, null where the region does not have it. */
@@ -67,12 +80,22 @@ export function value(region: Region, tag: string): number | null {
   return at === undefined ? null : region.v[at] ?? null;
 }
 export const measure = (tag: string): Measure | undefined => data.measures[index.get(tag) ?? -1];
-export const name = (region: Region): string => region.path[region.path.length - 1] ?? '';
+const last = (region: Region): string => region.path[region.path.length - 1] ?? '';
+/** Below "model.layers.3 (Layer)" a module is "mlp (Mlp)". */
+export function name(region: Region): string {
+  const above = region.module && region.parent !== null ? data.regions[region.parent]! : null;
+  const prefix = above?.module ? last(above).replace(/ \(.*$/, '') + '.' : '';
+  const text = last(region).startsWith(prefix) ? last(region).slice(prefix.length) : last(region);
+  return text + ((region.siblings ?? 1) > 1 ? ` x${region.siblings}` : '');
+}
 export const pathText = (region: Region): string =>
-  (region.domain ? region.domain + '@' : '') + region.path.join(' > ') + (region.kind === 'start_end' ? ' (start/end)' : '');
+  (region.domain ? region.domain + '@' : '') + region.path.join(' > ') + (region.kind === 'start_end' ? ' (start/end)' : '') +
+  ((region.siblings ?? 1) > 1 ? ` x${region.siblings}` : '');
 /** Which table a region stands in. */
 export const scopeOf = (region: Region): string =>
-  region.process === undefined ? 'all' : region.thread === undefined ? `p${region.process}` : `p${region.process}t${region.thread}`;
+  region.members ? 'rows' : region.process === undefined ? 'all' : region.thread === undefined ? `p${region.process}` : `p${region.process}t${region.thread}`;
+/** Whether a table holds all of the run, with what lies outside its regions. */
+export const ofAll = (scope: string): boolean => scope === 'all' || scope === 'rows';
 
 /** A process as people name it: its rank where its environment said one. */
 export function processText(index: number): string {

@@ -15,11 +15,12 @@ const byId = new Map<number, CpuRegion>((cpu?.regions ?? []).map((r) => [r.id, r
 const kids = new Map<number, number[]>();
 for (const r of data.regions) if (r.parent !== null) kids.set(r.parent, [...(kids.get(r.parent) ?? []), r.id]);
 
-/** The region over all processes and threads that holds the samples of this one. */
-function whole(r: Region): Region {
-  if (r.process === undefined) return r;
+/** The regions over all processes and threads that hold the samples of this one. */
+function whole(r: Region): Region[] {
+  if (r.members) return r.members;
+  if (r.process === undefined) return [r];
   const same = (o: Region): boolean => o.process === undefined && o.domain === r.domain && o.kind === r.kind && o.path.join('\0') === r.path.join('\0');
-  return data.regions.find(same) ?? r;
+  return [data.regions.find(same) ?? r];
 }
 
 /** Chains of the region and the ones inside it; of null those outside every range. */
@@ -37,7 +38,7 @@ function tree(region: Region | null): Node {
   };
   const add = (list: number[]): void => { for (let i = 0; i < list.length; i += 2) at(list[i]!).own += list[i + 1]!; };
   if (!region) add(cpu!.outside);
-  const open = region ? [whole(region).id] : [];
+  const open = region ? whole(region).map((r) => r.id) : [];
   for (let id = open.pop(); id !== undefined; id = open.pop()) { add(byId.get(id)?.stacks ?? []); open.push(...(kids.get(id) ?? [])); }
   const sum = (node: Node): number => node.total = [...node.kids.values()].reduce((n, kid) => n + sum(kid), node.own);
   sum(root);
@@ -93,13 +94,19 @@ export function flame(): HTMLElement | null {
     return b;
   };
   const follow = (): void => {
-    const region = selected, of = region ? whole(region) : null, own = of ? byId.get(of.id) : undefined;
+    const region = selected, of = region ? whole(region) : [];
+    const own = new Map<string, CpuRegion['split'][number]>();
+    for (const [kind, name, ns, idle] of of.flatMap((r) => byId.get(r.id)?.split ?? [])) {
+      const [, , sum, idleSum] = own.get(kind + name) ?? [kind, name, 0, null];
+      own.set(kind + name, [kind, name, sum + ns, idle === null ? idleSum : (idleSum ?? 0) + idle]);
+    }
+    const all = [...own.values()];
     root = tree(region);
-    title.textContent = region ? pathText(of!) + (of === region ? '' : ', over all processes') : 'outside every range';
-    const wall = own?.split.reduce((sum, part) => sum + part[2], 0) ?? 0;
+    title.textContent = region ? pathText(region) + (region.process === undefined ? '' : ', over all processes') : 'outside every range';
+    const wall = all.reduce((sum, part) => sum + part[2], 0);
     const share = ([kind, , ns, idle]: CpuRegion['split'][number]): string =>
       `${kParts[kind]} ${percent(ns / wall)}` + (idle === null ? '' : ` (${percent(idle / wall)} while the GPU was idle)`);
-    const parts = wall > 0 ? own!.split.filter((part) => part[2] > 0) : [];
+    const parts = wall > 0 ? all.filter((part) => part[2] > 0) : [];
     split.replaceChildren(...parts.map((part) => { const e = el('span', { class: part[0], title: share(part) }); e.style.width = `${part[2] / wall * 100}%`; return e; }));
     split.setAttribute('aria-label', splitText.textContent = parts.length ? `Of ${time(wall)}: ${parts.map(share).join(', ')}.` : region ? 'Nothing was sampled in this region.' : '');
     const total = root.total;

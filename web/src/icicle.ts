@@ -1,6 +1,6 @@
 // Where time goes: the whole run, each region as wide as its share below it, children below their parent, and what lies
 // outside every range. Click selects; the table is its text.
-import { data, name, onSelect, pathText, Region, scopeOf, select, selected, value } from './data';
+import { data, name, ofAll, onSelect, pathText, Region, scopeOf, select, selected, value } from './data';
 import { color, el, onTheme, show } from './format';
 
 const kModes: [string, string, string | null][] = [
@@ -52,7 +52,7 @@ export function icicle(): HTMLElement {
     if (exclusive) {
       const own = (r: Region): number => Math.max(0, value(r, mode[2] ?? tag) ?? 0);
       const list: [Region | null, number][] = regions.map((r): [Region | null, number] => [r, own(r)]);
-      if (scope === 'all') list.push([null, ofRun(tag, true)]);
+      if (ofAll(scope)) list.push([null, ofRun(tag, true)]);
       const shown = list.filter(([, ns]) => ns > 0).sort((a, b) => b[1] - a[1]).slice(0, 12);
       for (const [i, [r, ns]] of shown.entries()) {
         const width = Math.max(ns / shown[0]![1], 0.002);
@@ -76,8 +76,8 @@ export function icicle(): HTMLElement {
       if (root && scopeOf(root) !== scope) root = null;
       const top = root ? [root] : kids.get(null) ?? [];
       const stacked = top.filter((r) => r.kind !== 'start_end'), within = stacked.reduce((sum, r) => sum + size(r), 0);
-      const run = ofRun(tag, false), outside = root || scope !== 'all' ? 0 : ofRun(tag, true);
-      if (!root && scope === 'all' && run > 0 && outside > 0) {
+      const run = ofRun(tag, false), outside = root || !ofAll(scope) ? 0 : ofRun(tag, true);
+      if (!root && ofAll(scope) && run > 0 && outside > 0) {
         cells.push(other('whole run', run, 0, 1, 0));
         const whole = Math.max(run, within + outside), left = stack(stacked, 0, 1, Math.max(whole, within), 1);
         if (outside / whole >= 0.0015) cells.push(other(kOutside, outside, left, outside / whole, 1));

@@ -1,7 +1,7 @@
 // The page from top to bottom.
 import './flame.css';
 import './style.css';
-import { data, keep, keptValue, onSelect, Region, scopeOf, select, value } from './data';
+import { data, keep, keptValue, onSelect, Region, rowOf, scopeOf, select, value } from './data';
 import { distribution, roofline } from './charts';
 import { details, kernels, measureList, processes, provenance, troubles } from './details';
 import { flame } from './flame';
@@ -27,8 +27,8 @@ function themeButton(): HTMLElement {
 function firstRegion(): Region | null {
   const asked = data.regions[Number(keptValue('region') ?? -1)];
   if (asked) return asked;
-  for (const v of data.verdict) if (v.region !== null && data.regions[v.region]) return data.regions[v.region]!;
-  const top = data.regions.filter((r) => scopeOf(r) === 'all' && r.parent === null);
+  for (const v of data.verdict) if (v.region !== null && rowOf(v.region)) return rowOf(v.region)!;
+  const top = data.regions.filter((r) => scopeOf(r) === (data.rows ? 'rows' : 'all') && r.parent === null);
   for (const tag of ['wall_ns.inclusive', 'gpu.busy_ns', 'gpu.kernel_ns']) {
     const sized = top.filter((r) => (value(r, tag) ?? 0) > 0);
     if (sized.length) return sized.reduce((best, r) => value(r, tag)! > value(best, tag)! ? r : best);
@@ -40,7 +40,7 @@ function firstRegion(): Region | null {
 function verdict(): HTMLElement {
   if (data.verdict.length === 0) return el('p', { class: 'dim' }, 'No region took measurable time.');
   return el('ol', { class: 'verdict', 'aria-label': 'verdict, worst first' }, ...data.verdict.map((v) => {
-    const region = v.region === null ? undefined : data.regions[v.region];
+    const region = v.region === null ? undefined : rowOf(v.region);
     const name = v.path.length > 120 ? `${v.path.slice(0, 59)} … ${v.path.slice(-58)}` : v.path;  // stacks of Python
     const link = region ? el('button', { type: 'button', class: 'link', title: v.path }, name) : el('b', { title: v.path }, name);
     if (region) link.onclick = () => { select(region); document.getElementById('h-selected')?.scrollIntoView({ block: 'center' }); };

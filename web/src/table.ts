@@ -1,5 +1,5 @@
 // The region tree as a table: sortable, searchable, with the keyboard (up, down, left, right, Home, End, Enter).
-import { data, measure, name, onSelect, pathText, processText, Region, scopeOf, select, selected, value } from './data';
+import { data, measure, name, ofAll, onSelect, pathText, processText, Region, scopeOf, select, selected, value } from './data';
 import { counted, el, multiple, percent, show } from './format';
 
 const kRows = 400;
@@ -9,7 +9,8 @@ interface Column { id: string; title: string; help: string; get(r: Region): numb
 export const shown = (r: Region, tag: string, unit: string): string => {
   const x = value(r, tag);
   if (tag === 'gpu.busy_share' && x !== null) return multiple(x);
-  return show(x, unit) + (r.each && measure(tag)?.sum && x !== null ? ' each' : '');
+  const about = r.module && tag.startsWith('wall_ns.') && x ? '~' : '';
+  return about + show(x, unit) + (r.each && measure(tag)?.sum && x !== null ? ' each' : '');
 };
 const fromMeasure = (tag: string): Column | null => {
   const m = measure(tag);
@@ -48,14 +49,17 @@ export function regionTable(): HTMLElement {
   if (data.regions.length > 150) for (const r of data.regions) if (r.depth >= 2 && children.has(r.id)) closed.add(r.id);
 
   const scopes = [...new Set(data.regions.map(scopeOf))];
-  if (!scopes.includes('all') && scopes[0]) scope = scopes[0];
+  if (scopes.includes('rows')) scope = 'rows';
+  else if (!scopes.includes('all') && scopes[0]) scope = scopes[0];
   const scopeName = (key: string): string => {
     const r = data.regions.find((x) => scopeOf(x) === key)!;
-    if (key === 'all') return 'all processes';
+    if (key === 'rows') return 'all processes';
+    if (key === 'all') return 'all processes' + (data.rows ? ', numbered siblings apart' : '');
     return processText(r.process!) + (r.thread === undefined ? '' : `, thread ${r.thread}`);
   };
   const input = el('input', { type: 'search', id: 'search', placeholder: 'search regions', 'aria-label': 'search regions', autocomplete: 'off', spellcheck: 'false' });
   const scopeBox = el('select', { 'aria-label': 'scope', id: 'scope' }, ...scopes.map((s) => el('option', { value: s }, scopeName(s))));
+  scopeBox.value = scope;
   const allBox = el('input', { type: 'checkbox', id: 'every' });
   const status = el('span', { class: 'dim', role: 'status', id: 'rows' });
   const head = el('tr');
@@ -155,7 +159,7 @@ export function regionTable(): HTMLElement {
       toggle.onclick = (event) => { if (kids) event.stopPropagation(), fold(r, !closed.has(r.id)); };
       return row;
     }));
-    const outside = scope === 'all' && !search ? outsideRow(cols) : null;
+    const outside = ofAll(scope) && !search ? outsideRow(cols) : null;
     foot.replaceChildren(...(outside ? [outside] : []));
     active = Math.max(0, selected ? shown.indexOf(selected) : 0);
     more.hidden = all.length <= limit;

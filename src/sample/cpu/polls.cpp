@@ -89,7 +89,7 @@ void Polls::look(Sink& sink, std::int64_t now_ns) {
 }
 
 // Between two counts the order of what a thread did is not known: one that sleeps now ran first, one that runs slept
-// first. A thread that is ready is counted when it gets a core: until then nothing is told of it, for it may as well run.
+// first. A thread that is ready is counted when it gets a core: nothing is told of it until then, for it may run too.
 bool Polls::follow(Sink& sink, std::uint32_t tid, Thread& thread, std::int64_t now_ns) {
   const Task task{thread.pid, tid};
   Times times;
@@ -140,7 +140,8 @@ void Polls::turn(Sink& sink, std::int64_t now_ns) {
     if (!follow(sink, at->first, at->second, now_ns)) {
       if (2 * at->second.owed_ns >= kInterval_ns) sample_of(sink, {at->second.pid, at->first}, last_ns_);
       // As far as is known, one that was ready and not counted waited to the end.
-      if (!at->second.out && at->second.told_ns < last_ns_) sink.switched({at->second.pid, at->first}, at->second.told_ns, true, true);
+      if (!at->second.out && at->second.told_ns < last_ns_)
+        sink.switched({at->second.pid, at->first}, at->second.told_ns, true, true);
       sink.ended({at->second.pid, at->first}, now_ns);
       if (at->first == at->second.pid) processes_.erase(at->first);
       threads_.erase(at);

@@ -1,5 +1,6 @@
 #include "report/formats/html/data.hpp"
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 
@@ -116,6 +117,18 @@ void page_region_object(JsonWriter& json, const model::Report& report, const Reg
   if (!region.notes.empty()) json.field("notes", region.notes);
 }
 
+// Where siblings whose names differ by a number only were put together.
+void page_rows(JsonWriter& json, const model::Report& report) {
+  if (std::ranges::none_of(report.rows, [](const model::TableRow& row) { return row.merged.has_value(); })) return;
+  json.line_objects("rows", report.rows, [&](const model::TableRow& row) {
+    json.fields("parent", indexed(row.parent), "depth", row.depth, "siblings", row.siblings, "members", row.members);
+    if (!row.merged) return;
+    json.open_object("region");
+    page_region_object(json, report, *row.merged);
+    json.close();
+  });
+}
+
 // Work that is no region's goes through the same measures.
 void work(JsonWriter& json, std::string_view name, const base::Held<model::GpuWork>& gpu) {
   if (!gpu) return json.null_field(name);
@@ -158,6 +171,7 @@ void write_html_data(const model::Report& report, const model::Session* session,
   json.field("gpus", device_texts(report));
   write_devices(json, report);
   json.line_objects("regions", report.regions, [&](const Region& region) { page_region_object(json, report, region); });
+  page_rows(json, report);
   const Grid counted = kernel_grids(report, report.kernels.size()).kernels;
   json.open_line_array("counter_heads");
   for (std::size_t i = kKernelColumns; i < counted.columns.size(); ++i) json.text(counted.columns[i].title);
