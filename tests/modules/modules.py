@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Modules by the frames that launch, of every Python that is here. Usage: modules.py BIN_DIR LIBCUPTI LIBCUDA SOURCE_DIR
 
-program.py names each kernel like the module that launched it, as forward hooks of its own know it: every kernel must stand
+program.py and runtimes.py name each kernel like the module that launched it, as forward hooks of its own know it: every kernel must stand
 under the region of that name. With the small `torch` of this folder, and with PyTorch where a Python has it.
 """
 import collections
@@ -43,9 +43,29 @@ def pythons():
 
 
 PYTHONS, REAL = pythons()
+BUILT = tempfile.TemporaryDirectory(prefix="rangescope-frames-")
+
+
+def built(python):
+    """The folder of frames.c for this Python, and what Python says of itself."""
+    ask = "import sysconfig as s, json; print(json.dumps([s.get_paths()['include'], s.get_config_vars()]))"
+    include, words = json.loads(cases.run([python, "-c", ask]).stdout)
+    folder = f"{BUILT.name}/{words['VERSION']}"
+    if not os.path.exists(folder):
+        os.mkdir(folder)
+        compile_c(f"{HERE}/frames.c", f"{folder}/frames.so", "-shared", "-fPIC", f"-I{include}")
+    return folder, include, words
+
+
+def compile_c(source, to, *options):
+    done = cases.run(["cc", "-w", *options, source, "-o", to, "-ldl", "-lpthread"])
+    if done.returncode:
+        raise AssertionError(done.stderr)
 
 
 class Modules(unittest.TestCase):
+    maxDiff = None
+
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="rangescope-modules-")
         self.env = {k: v for k, v in os.environ.items() if not k.endswith("_INJECTION64_PATH")}
@@ -71,17 +91,17 @@ class Modules(unittest.TestCase):
         self.assertEqual([loss for loss in report["losses"] if loss["severity"] != "info"], [])
         return report
 
-    def calls(self, report):
-        """Kernels by the dotted path of the innermost module that launched them, as the report has it and as they say."""
-        seen, true = collections.Counter(), collections.Counter()
+    def seen(self, report):
+        """Kernels by the dotted path, or the type, of the innermost module that launched them."""
+        seen = collections.Counter()
         for region in report["regions"]:
-            name, _, kind = region["path"][-1].partition(" (")
-            of = name if kind or not region.get("module") else "Model"
-            seen[of] += region["gpu"]["exclusive_kernels"]
-        for kernel in report["kernels"]:
-            if kernel["name"] != "outside":
-                true[kernel["name"]] += kernel["calls"]
-        self.assertEqual({k: v for k, v in seen.items() if v}, dict(true))
+            seen[region["path"][-1].partition(" (")[0]] += region["gpu"]["exclusive_kernels"]
+        return {name: kernels for name, kernels in seen.items() if kernels}
+
+    def calls(self, report):
+        """The same, which is what the kernels say."""
+        true = {kernel["name"]: kernel["calls"] for kernel in report["kernels"] if kernel["name"] != "outside"}
+        self.assertEqual(self.seen(report), true)
         return true
 
     def one(self, report, *names):
@@ -297,6 +317,102 @@ class Modules(unittest.TestCase):
                 self.assertEqual(self.one(report, "Model")["occurrences"], 4)
                 report = self.profile(python, "train", "1", real=True, words=("--phases", "off"))
                 self.assertEqual({r["path"][0] for r in report["regions"]}, {"Model"})
+
+    def both(self, python, *command, lossy=False):
+        """The report of a program of ours, which ends and says as it does without rangescope."""
+        env = {**self.env, "SMALL": f"{HERE}/small", "FRAMES": built(python)[0]}
+        alone = cases.run(command, env=env, cwd=self.folder)
+        self.assertEqual(alone.returncode, 3, alone.stderr)
+        shutil.rmtree(f"{self.folder}/run", ignore_errors=True)
+        done = cases.run([f"{BIN}/rangescope", "profile", "--no-project", "--cpu", "off", "--sample", "off", "--run-dir", "run",
+                          "--modules", "64", "--", *command], cwd=self.folder, env=env)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        results = [[line for line in out.splitlines() if line.startswith("results")] for out in (alone.stdout, done.stdout)]
+        self.assertEqual(*results)
+        self.assertTrue(results[0])
+        with open(f"{self.folder}/run/report.json", encoding="utf-8") as f:
+            report = json.load(f)
+        self.assertEqual([loss for loss in report["losses"] if loss["severity"] != "info" and not lossy], [])
+        return report
+
+    def scene(self, python, *words, **options):
+        return self.both(python, python, f"{HERE}/runtimes.py", *words, **options)
+
+    def test_evaluators_of_frames_are_replaced(self):
+        for version, python in PYTHONS.items():
+            with self.subTest(version):
+                self.assertEqual(self.calls(self.scene(python, "evaluator", "4")), {name: 8 * n for name, n in ONE_STEP.items()})
+
+    def test_tracers_and_profilers_of_python(self):
+        for version, python in PYTHONS.items():
+            with self.subTest(version):
+                steps = 6 if int(version.split(".")[2]) >= 12 else 5
+                self.assertEqual(self.calls(self.scene(python, "tracer", "2")), {name: steps * n for name, n in ONE_STEP.items()})
+
+    def test_generators_and_coroutines(self):
+        for version, python in PYTHONS.items():
+            with self.subTest(version):
+                true = self.calls(self.scene(python, "coroutines", "3"))
+                self.assertEqual((true["Waits"], true["head"], true["by"]), (24, 30, 6))  # in a loop's tasks, in tasks, in send()
+
+    def test_greenlets(self):
+        """Switched at each launch, so calls of one thread's modules overlap; some end inside of them."""
+        true = self.calls(self.scene("/usr/bin/python3", "greenlets", "5"))
+        self.assertEqual((true["Inside"], true["model.embed"], true["head"]), (1, 16, 10))  # 16 begin, 6 are thrown away
+
+    def test_sub_interpreters(self):
+        """Nine models of three interpreters, two models of the main one. Before 3.12 a thread shows the main one's frames."""
+        for version, python in PYTHONS.items():
+            with self.subTest(version):
+                report = self.scene(python, "interpreters", "2")
+                if int(version.split(".")[2]) >= 12:
+                    self.assertEqual(self.calls(report), {"Outer": 1, **{name: 11 * n for name, n in ONE_STEP.items()}})
+                else:
+                    self.assertEqual(self.seen(report), {"Outer": 1 + 6 * sum(ONE_STEP.values()), **{name: 2 * n for name, n in ONE_STEP.items()}})
+                    self.assertEqual(report["unattributed"]["kernels"], 3 * sum(ONE_STEP.values()))
+
+    def test_thread_states_that_die(self):
+        last = {"attention": 3, "mlp": 3, "mlp.up": 3, "mlp.down": 3}  # of layers.1, alone
+        for version, python in PYTHONS.items():
+            with self.subTest(version):
+                self.assertEqual(self.calls(self.scene(python, "threads", "3")), {**last, **{name: 15 * n for name, n in ONE_STEP.items()}})
+
+    def test_modules_that_get_other_names(self):
+        """As where a model lies that has died: a second later the names are those of now."""
+        true = self.calls(self.scene("/usr/bin/python3", "renamed", "5"))
+        self.assertEqual(true, {"Row": 2, "Renamed": 1, **{f"{letter}{i}": 1 for letter in "abc" for i in range(5)}})
+
+    def test_daemon_threads_at_the_end_of_python(self):
+        """It frees their thread states while they launch from C; each page of these cannot be read from then on."""
+        for version, python in PYTHONS.items():
+            with self.subTest(version):
+                report = self.scene(python, "daemons", "4", lossy=True)
+                self.assertGreaterEqual(self.one(report, "Model", "head")["gpu"]["exclusive_kernels"], 4 * 3)
+                self.assertEqual(len(report["regions"]), 2)
+                self.assertGreater(report["unattributed"]["kernels"], 0)
+
+    def test_code_of_cython(self):
+        python = "/usr/bin/python3"
+        folder, include, _ = built(python)
+        done = cases.run(["cython3", "-3", f"{HERE}/through.pyx", "-o", f"{folder}/through.c"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        compile_c(f"{folder}/through.c", f"{folder}/through.so", "-shared", "-fPIC", f"-I{include}")
+        true = self.calls(self.scene(python, "compiled", "3"))
+        self.assertEqual(true, {"Compiled": 5, **{f"inner.{name}": 10 * n for name, n in ONE_STEP.items()}})
+
+    def test_python_as_a_library(self):
+        """Two lives of the interpreter, then it is unloaded; launches between and after."""
+        compile_c(f"{HERE}/frames.c", f"{BUILT.name}/program", "-DPROGRAM")
+        for version, python in PYTHONS.items():
+            words = built(python)[2]
+            folders = words["LIBDIR"], f"{words['LIBDIR']}/{words.get('MULTIARCH')}"
+            libraries = [path for path in (f"{folder}/{words['INSTSONAME']}" for folder in folders) if os.path.exists(path)]
+            self.assertTrue(libraries or python != "/usr/bin/python3", words["INSTSONAME"])
+            for names in ("global", "local") if libraries else ():
+                with self.subTest(version, names=names):
+                    report = self.both(python, f"{BUILT.name}/program", libraries[0], names, "2", f"{HERE}/embedded.py")
+                    self.assertEqual(self.calls(report), {name: 8 for name in ("Model", "layers.0", "layers.1", "layers.2")})
+                    self.assertEqual(report["unattributed"]["kernels"], 3)
 
     def test_launches_when_python_has_ended(self):
         for version, python in PYTHONS.items():

@@ -35,11 +35,15 @@ bool Interpreter::find(const OwnMemory& memory, const char*& why) {
   const auto version = reinterpret_cast<const char* (*)()>(address("Py_GetVersion"));
   const std::uint64_t runtime = address("_PyRuntime");
   this_thread = reinterpret_cast<void* (*)()>(address("PyGILState_GetThisThreadState"));
+  finalizing = reinterpret_cast<int (*)()>(address("Py_IsFinalizing"));  // since 3.13
+  if (finalizing == nullptr) finalizing = reinterpret_cast<int (*)()>(address("_Py_IsFinalizing"));
   code_type = address("PyCode_Type");
   cell_type = address("PyCell_Type");
   text_type = address("PyUnicode_Type");
   why = "there is no Python";
-  if (version == nullptr || this_thread == nullptr || runtime == 0 || code_type == 0 || cell_type == 0) return false;
+  if (version == nullptr || this_thread == nullptr || finalizing == nullptr || runtime == 0 || code_type == 0 ||
+      cell_type == 0)
+    return false;
   const char* text = version();
   why = "this Python is not known";
   if (std::strncmp(text, "3.", 2) != 0) return false;

@@ -1,5 +1,6 @@
 // The CPython of this process, 3.9 to 3.15: where it keeps frames (wire/cpython.hpp), instances and dictionaries. Reads
-// only: nothing of it is called but PyGILState_GetThisThreadState, which looks into a thread's own variable.
+// only: nothing of it is called but PyGILState_GetThisThreadState, which looks into a thread's own variable, and
+// Py_IsFinalizing, which reads a word.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,7 @@ struct Interpreter {
   int minor = 0;
   std::uint64_t code_type = 0, cell_type = 0, text_type = 0;
   void* (*this_thread)() = nullptr;
+  int (*finalizing)() = nullptr;
 
   /// The one that is loaded; false, with why, where there is none that can be read.
   [[nodiscard]] bool find(const OwnMemory& memory, const char*& why);

@@ -9,6 +9,8 @@
 #include <new>
 #include <utility>
 
+#include "inject/hash.hpp"
+
 namespace rangescope::inject::python {
 namespace {
 
@@ -34,6 +36,8 @@ struct Known {
   std::uint32_t around = 0, number = 0;  ///< number 0: free
   std::int64_t checked_ns = 0;
   std::uint64_t key = 0, place = 0;  ///< the name, and where it stands with the object; 0: unnamed
+  std::uint64_t holder = 0;          ///< whose `_modules` that is
+  std::uint64_t kind = 0;            ///< hash of the type's or function's name
 };
 
 struct Call {
@@ -76,10 +80,11 @@ struct Modules::Thread {
     if (known != nullptr) std::memset(static_cast<void*>(known), 0, room * sizeof(Known));
     used = open = 0;
   }
-  bool still(const Known& one) const;
+  bool children(const Interpreter& python, std::uint64_t object, Items& items, std::size_t& reads);
+  bool still(const Interpreter& python, const Known& one, std::uint64_t around);
   std::uint64_t which_of(const Interpreter& python, std::uint64_t object, const char* name);
   std::uint64_t name_below(const Interpreter& python, std::uint64_t around, std::uint64_t self, char* name,
-                           std::size_t most, std::uint64_t& place);
+                           std::size_t most, Known& made);
 
   OwnMemory memory;
   std::int64_t trusted_until_ns = 0;
@@ -90,6 +95,7 @@ struct Modules::Thread {
   Call calls[kMostLevels];  ///< of the last launch, the outermost first
   std::size_t open = 0;
   Said said;
+  std::uint64_t modules_key = 0;  ///< the text "_modules", as it was found last
   Known* known = nullptr;
   std::size_t room = 0, used = 0;
 };
@@ -214,9 +220,40 @@ bool Modules::Thread::grow() {
   return true;
 }
 
-bool Modules::Thread::still(const Known& one) const {
-  std::uint64_t both[2];
-  return one.place == 0 || (memory.copy(one.place, both, sizeof both) && both[0] == one.key && both[1] == one.self);
+/// What the `_modules` of a module holds.
+bool Modules::Thread::children(const Interpreter& python, std::uint64_t object, Items& items, std::size_t& reads) {
+  reads += 8;
+  const std::uint64_t attributes = python.attributes(memory, object);
+  if (attributes == 0 || !items.read(attributes)) return false;
+  Items::Item item;
+  for (std::size_t i = 0; items.item(i, item); ++i)
+    if (item.key != 0 && item.key == modules_key) return items.read(item.value);
+  char text[16];
+  for (std::size_t i = 0; items.item(i, item); ++i) {  // each interpreter has its own
+    if (item.key == 0) continue;
+    reads += 2;
+    if (!python.text(memory, item.key, text, sizeof text) || std::strcmp(text, "_modules") != 0) continue;
+    modules_key = item.key;
+    return items.read(item.value);
+  }
+  return false;
+}
+
+/// Whether the module around still holds it there, itself or in a container of its own. What is there when they are
+/// dead may look like it.
+bool Modules::Thread::still(const Interpreter& python, const Known& one, std::uint64_t around) {
+  if (one.key == 0) return true;
+  Items items(python, memory);
+  Items::Item item;
+  std::size_t reads = 0;
+  const auto holds = [&](std::uint64_t object, std::uint64_t child) {
+    if (!children(python, object, items, reads)) return false;
+    for (std::size_t i = 0; items.item(i, item); ++i)
+      if (item.value == child && item.key != 0) return true;
+    return false;
+  };
+  return (one.holder == around || holds(around, one.holder)) && holds(one.holder, one.self) && item.key == one.key &&
+         item.place == one.place;
 }
 
 /// What the attribute of an argument says of the call (wire/functions.hpp); 0: nothing that is known. The frame holds
@@ -267,7 +304,7 @@ std::uint64_t Modules::Thread::which_of(const Interpreter& python, std::uint64_t
 
 /// The key of `self` in the `_modules` that holds it, with the names from `around` on; 0 where it is not below it.
 std::uint64_t Modules::Thread::name_below(const Interpreter& python, std::uint64_t around, std::uint64_t self,
-                                          char* name, std::size_t most, std::uint64_t& place) {
+                                          char* name, std::size_t most, Known& made) {
   struct Searched {
     std::uint64_t object, key;
     std::uint32_t from, depth;
@@ -276,25 +313,12 @@ std::uint64_t Modules::Thread::name_below(const Interpreter& python, std::uint64
   if (list == nullptr) return 0;
   list[0] = {around, 0, 0, 0};
   std::size_t count = 1, reads = 0;
-  std::uint64_t found = 0, modules_key = 0;
+  std::uint64_t found = 0;
   char text[256];
   Items items(python, memory);
   Items::Item item;
   for (std::size_t next = 0; next < count && found == 0 && reads < kMostReads; ++next) {
-    reads += 8;
-    const std::uint64_t attributes = python.attributes(memory, list[next].object);
-    if (attributes == 0 || !items.read(attributes)) continue;
-    std::uint64_t modules = 0;
-    for (std::size_t i = 0; modules == 0 && items.item(i, item); ++i) {
-      if (item.key == 0) continue;
-      if (modules_key == 0) {
-        reads += 2;
-        if (!python.text(memory, item.key, text, sizeof text) || std::strcmp(text, "_modules") != 0) continue;
-        modules_key = item.key;
-      }
-      if (item.key == modules_key) modules = item.value;
-    }
-    if (modules == 0 || !items.read(modules)) continue;
+    if (!children(python, list[next].object, items, reads)) continue;
     for (std::size_t i = 0; items.item(i, item); ++i) {
       if (item.key == 0 || item.value == 0) continue;
       if (item.value == self) {
@@ -315,7 +339,8 @@ std::uint64_t Modules::Thread::name_below(const Interpreter& python, std::uint64
         if (!whole) break;
         std::memmove(name, name + at, most - at);
         found = item.key;
-        place = item.place;
+        made.place = item.place;
+        made.holder = list[next].object;
         break;
       }
       if (count < kMostSearched && list[next].depth < kDeepest)
@@ -347,6 +372,11 @@ bool Modules::start(std::size_t levels, const char*& why) {
 Here Modules::here(std::int64_t now_ns) {
   const auto state = reinterpret_cast<std::uint64_t>(python_.this_thread());
   if (state == 0) return {};
+  // The end of Python frees the states of daemon threads that are in C, and does not tell them.
+  if (python_.finalizing() != 0) [[unlikely]] {
+    untold_.fetch_add(1, std::memory_order_relaxed);
+    return {};
+  }
   Mine* slot = threads_.mine();
   if (slot != nullptr && slot->thread == nullptr) slot->thread = new_thread();
   if (slot == nullptr || slot->thread == nullptr) return {};
@@ -386,16 +416,17 @@ Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
     Known* known = thread.slot_of(out.module, level.self, type);
     if (known == nullptr) break;
     if (known->number == 0 || now_ns - known->checked_ns > kTrust_ns) {
-      if (known->number == 0 || !thread.still(*known)) {
-        char name[1024] = {}, text[256];
-        Known made{level.self, type, out.module, 0, 0, 0, 0};
-        std::size_t outer = thread.depth - i;  // the module around it
-        while (outer < thread.depth && thread.levels[outer].function) ++outer;
-        if (!level.function && outer < thread.depth)
-          made.key = thread.name_below(python_, thread.levels[outer].self, level.self, name, sizeof name, made.place);
-        const bool named = level.function ? thread.name_of(python_, level.self, text, sizeof text)
-                                          : python_.type_name(thread.memory, level.type, text, sizeof text);
-        if (!named) break;
+      char name[1024] = {}, text[256];
+      const bool named = level.function ? thread.name_of(python_, level.self, text, sizeof text)
+                                        : python_.type_name(thread.memory, level.type, text, sizeof text);
+      if (!named) break;
+      const std::uint64_t kind = fnv1a(text, std::strlen(text));
+      std::size_t outer = thread.depth - i;  // the module around it
+      while (outer < thread.depth && thread.levels[outer].function) ++outer;
+      const std::uint64_t around = !level.function && outer < thread.depth ? thread.levels[outer].self : 0;
+      if (known->number == 0 || known->kind != kind || !thread.still(python_, *known, around)) {
+        Known made{level.self, type, out.module, 0, 0, 0, 0, 0, kind};
+        if (around != 0) made.key = thread.name_below(python_, around, level.self, name, sizeof name, made);
         const char* shown = level.function && !by_argument ? functions_.name_of(function, text) : text;
         if (by_argument) functions_.name_of(function, which, text, sizeof text);
         made.number = define_(user_, out.module, made.key != 0 ? name : "", shown, level.function);

@@ -4,8 +4,8 @@
 // A frame of Module._call_impl or _wrapped_call_impl (by name and file of its code) has the module as its first local.
 // The chain of them, outermost first, is looked up in a table: (chain around, object, type) has a number. What is new
 // there is named by the `_modules` of the module around it and of those below, breadth first; names are held against
-// these dictionaries again once a second, as memory of dead objects is used again. No Python code runs, no reference is
-// taken, nothing is written.
+// these dictionaries, texts and types again once a second, as memory of dead objects is used again. No Python code
+// runs, no reference is taken, nothing is written.
 //
 // Calls of chosen functions (wire/functions.hpp) stand in the chain too, by their code.
 //
@@ -14,7 +14,7 @@
 // launched (the instruction, and which module was called there) comes back after another one did.
 //
 // Cost: 2 ns a frame and 10 ns a module where caches are warm; a new chain some 20 us. Memory: 30 KiB a thread that
-// launches from Python, 48 bytes a module of its chains. Bounds: kMostFrames, kMostLevels, kMostModules, and kMostReads
+// launches from Python, 64 bytes a module of its chains. Bounds: kMostFrames, kMostLevels, kMostModules, and kMostReads
 // for a name; what lies beyond is counted as untold().
 #pragma once
 
