@@ -4,7 +4,7 @@
 // A frame of Module._call_impl or _wrapped_call_impl (by name and file of its code) has the module as its first local.
 // The chain of them, outermost first, is looked up in a table: (chain around, object, type) has a number. What is new
 // there is named by the `_modules` of the module around it and of those below, breadth first; names are held against
-// these dictionaries, texts and types again once a second, as memory of dead objects is used again. No Python code
+// these dictionaries and types again once a second, as memory of dead objects is used again. No Python code
 // runs, no reference is taken, nothing is written.
 //
 // Calls of chosen functions (wire/functions.hpp) stand in the chain too, by their code.
