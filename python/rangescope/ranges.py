@@ -11,6 +11,9 @@
     @rangescope.range("forward", domain="model")          # or a decorator
     def forward(x): ...
 
+    with rangescope.range("request", start_end=True):     # in a coroutine that awaits inside: its thread runs others meanwhile
+        ...                                               # (a decorated `async def` does so by itself)
+
 No package is needed: under `rangescope profile`, and under any profiler that sets NVTX_INJECTION64_PATH as NVTX defines it,
 ranges go straight to the profiler's library. `rangescope.backend` says where they go: "rangescope", "nvtx" (another
 profiler's library), or "none": no profiler, and then a range does nothing; or its library could not be used, and then
@@ -35,8 +38,8 @@ __all__ = ["range", "window", "backend", "failure"]
 
 # NVTX's tables (nvtxDetail/nvtxTypes.h): modules, functions in them, and types of what an event carries.
 _CALLBACKS, _CORE, _CORE2 = 1, 1, 5
-_PUSH_A, _POP = 9, 11
-_DOMAIN_PUSH_EX, _DOMAIN_POP, _DOMAIN_CREATE_A = 4, 5, 12
+_PUSH_A, _POP, _START_A, _END = 9, 11, 5, 7
+_DOMAIN_PUSH_EX, _DOMAIN_POP, _DOMAIN_START_EX, _DOMAIN_END, _DOMAIN_CREATE_A = 4, 5, 2, 3, 12
 _UINT64, _INT64, _DOUBLE, _ASCII = 1, 2, 3, 1
 
 
@@ -84,6 +87,10 @@ class _Nvtx:
         self.pop = function(_CORE, _POP, c.c_int)
         self.domain_push = function(_CORE2, _DOMAIN_PUSH_EX, c.c_int, c.c_void_p, c.c_char_p)
         self.domain_pop = function(_CORE2, _DOMAIN_POP, c.c_int, c.c_void_p)
+        self.start = function(_CORE, _START_A, c.c_uint64, c.c_char_p)
+        self.end = function(_CORE, _END, None, c.c_uint64)
+        self.domain_start = function(_CORE2, _DOMAIN_START_EX, c.c_uint64, c.c_void_p, c.c_char_p)
+        self.domain_end = function(_CORE2, _DOMAIN_END, None, c.c_void_p, c.c_uint64)
         self._create = function(_CORE2, _DOMAIN_CREATE_A, c.c_void_p, c.c_char_p)
         self._address: Callable[[bytes], Any] = lambda text: c.cast(c.c_char_p(text), c.c_void_p).value
         self._pack = struct.Struct("=HHIiIiiQii8s").pack
@@ -103,6 +110,10 @@ class _Nvtx:
             number = int(payload)
             kind, bits = (_INT64 if number < 0 else _UINT64), number & 0xFFFFFFFFFFFFFFFF
         return self._pack(3, 48, 0, 0, 0, kind, 0, bits, _ASCII, 0, self._pointer(self._address(name)))
+
+
+def _is_coroutine(function: Any) -> bool:  # as inspect.iscoroutinefunction, which takes long to import
+    return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & 0x80)
 
 
 _counted = range  # the built-in, which `range` below hides
@@ -157,12 +168,51 @@ class _Range:
             else:
                 _nvtx.domain_pop(self.domain)
 
+    def _for_a_call(self) -> _Range:
+        return self
+
     def __call__(self, function: _Function) -> _Function:
+        if _is_coroutine(function):
+            @functools.wraps(function)
+            async def spanned(*arguments: Any, **named: Any) -> Any:
+                with _Span(self):
+                    return await function(*arguments, **named)
+            return spanned  # type: ignore[return-value]
+
         @functools.wraps(function)
         def measured(*arguments: Any, **named: Any) -> Any:
-            with self:
+            with self._for_a_call():
                 return function(*arguments, **named)
         return measured  # type: ignore[return-value]
+
+
+class _Span(_Range):
+    """A start/end range: others of its thread may begin and end while it is open."""
+
+    __slots__ = ("id",)
+
+    def __init__(self, of: _Range) -> None:
+        self.name, self.payload, self.domain, self.sync_after = of.name, of.payload, of.domain, of.sync_after
+
+    def __enter__(self) -> _Range:
+        if self.domain is None and self.payload is None:
+            self.id = _nvtx.start(self.name)
+        else:
+            self.id = _nvtx.domain_start(self.domain, _nvtx.attributes(self.name, self.payload))
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        try:
+            if self.sync_after:
+                _synchronize()
+        finally:
+            if self.domain is None:
+                _nvtx.end(self.id)
+            else:
+                _nvtx.domain_end(self.domain, self.id)
+
+    def _for_a_call(self) -> _Range:
+        return _Span(self)
 
 
 class _Nothing(_Range):
@@ -186,13 +236,19 @@ class _Nothing(_Range):
 _nothing = _Nothing()
 
 
-def range(name: str, *, payload: int | float | None = None, domain: str | None = None, sync_after: bool = False) -> _Range:
+def range(name: str, *, payload: int | float | None = None, domain: str | None = None, sync_after: bool = False,
+          start_end: bool = False) -> _Range:
     """A push/pop range of the calling thread; a context manager and a decorator.
 
     name: str. payload: an int or float of this occurrence (`--bucket-by payload` tells occurrences apart). domain: str.
     sync_after: synchronize the device before the range ends, also when an exception ends it; nothing without a profiler.
+    start_end: a start/end range, for what awaits inside: push/pop ranges of coroutines that take turns would be taken for
+    each other. Of `async def` functions the decorator makes one in any case.
     """
-    return _nothing if _nvtx is None else _Range(name, payload, domain, sync_after)
+    if _nvtx is None:
+        return _nothing
+    made = _Range(name, payload, domain, sync_after)
+    return _Span(made) if start_end else made
 
 
 class _Window:

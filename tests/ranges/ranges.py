@@ -70,6 +70,29 @@ class Ranges(unittest.TestCase):
         found = counts(json.loads(bucketed.stdout))
         self.assertEqual([found[("LLM", "push_pop", (f"step [{n}]",))] for n in (3, -2)], [1, 1])
 
+    def test_coroutines_take_turns(self):
+        """Each has its own time, though its thread is in the others meanwhile; a decorated coroutine lasts until it returns."""
+        program = """import asyncio, rangescope, time
+@rangescope.range("decorated")
+async def decorated(seconds):
+    await asyncio.sleep(seconds)
+async def request(name, seconds):
+    begin = time.monotonic()
+    with rangescope.range(name, start_end=True, domain="LIB" if name == "long" else None):
+        await decorated(seconds)
+    print(name, time.monotonic() - begin)
+async def main():
+    await asyncio.gather(request("short", 0.1), request("long", 0.4), request("middle", 0.2))
+asyncio.run(main())"""
+        report, done = cases.profile(BIN, ["env", f"PYTHONPATH={ROOT}/python", sys.executable, "-c", program])
+        found = cases.aggregate(report)
+        for line in done.stdout.splitlines():
+            if line.startswith(("short ", "long ", "middle ")):
+                name, seconds = line.split()
+                region = found.pop(("LIB" if name == "long" else "", "start_end", (name,)))
+                self.assertAlmostEqual(region["wall_ns"]["inclusive"] / 1e9, float(seconds), delta=0.02, msg=name)
+        self.assertEqual({key: region["occurrences"] for key, region in found.items()}, {("", "start_end", ("decorated",)): 3})
+
     def test_python_without_a_profiler(self):
         os.environ.pop("NVTX_INJECTION64_PATH", None)
         self.assertEqual(self.python(), ["none", "None"])
