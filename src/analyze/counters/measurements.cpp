@@ -373,7 +373,10 @@ class Joiner {
 
   static void forget_wall(model::Region& region) {
     region.occurrences = region.unclosed = -1;
-    region.wall = {model::kNan, model::kNan, model::kNoSpread, model::kNan};
+    region.wall = {.inclusive_ns = model::kNan,
+                   .exclusive_ns = model::kNan,
+                   .per_occurrence_ns = model::kNoSpread,
+                   .share = model::kNan};
     if (region.threads == 0) region.threads = -1;
   }
 
