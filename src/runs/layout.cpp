@@ -34,16 +34,16 @@ std::string base_name() {
 base::Result<std::filesystem::path> make_run_dir(const std::filesystem::path& root) {
   std::error_code error;
   std::filesystem::create_directories(root, error);
-  if (error && !std::filesystem::is_directory(root)) {
+  if (std::error_code ignored; error && !std::filesystem::is_directory(root, ignored)) {
     const bool refused = error == std::errc::permission_denied || error == std::errc::read_only_file_system;
     return base::fail(refused ? base::Code::kPermission : base::Code::kIo,
                       "cannot make the folder for runs: " + error.message(), root.string(),
                       "Name a folder that can be written with --runs");
   }
   const std::string name = base_name();
+  const std::filesystem::path whole = std::filesystem::absolute(root, error);  // as it is without a working directory
   for (int attempt = 1; attempt <= 10000; ++attempt) {
-    const std::filesystem::path path =
-        std::filesystem::absolute(root) / (attempt == 1 ? name : name + "." + std::to_string(attempt));
+    const std::filesystem::path path = whole / (attempt == 1 ? name : name + "." + std::to_string(attempt));
     if (::mkdir(path.c_str(), 0700) == 0) return path;
     if (errno == EEXIST) continue;  // somebody with our pid (another machine or container) was faster
     const base::Code code = errno == EACCES || errno == EROFS ? base::Code::kPermission : base::Code::kIo;
@@ -54,7 +54,8 @@ base::Result<std::filesystem::path> make_run_dir(const std::filesystem::path& ro
 }
 
 std::filesystem::path next_run_dir(const std::filesystem::path& root) {
-  return std::filesystem::absolute(root) / base_name();
+  std::error_code ignored;
+  return std::filesystem::absolute(root, ignored) / base_name();
 }
 
 bool is_run_dir(const std::filesystem::path& path) {
@@ -80,7 +81,8 @@ std::vector<std::filesystem::path> list_runs(const std::filesystem::path& root) 
 
 base::Result<std::filesystem::path> find_run(const std::filesystem::path& root, std::string_view said) {
   const std::filesystem::path path(said);
-  if (is_run_dir(path)) return std::filesystem::absolute(path);
+  std::error_code ignored;
+  if (is_run_dir(path)) return std::filesystem::absolute(path, ignored);
   const auto runs = list_runs(root);
   if (said == "latest") {
     if (!runs.empty()) return runs.back();

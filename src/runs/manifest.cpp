@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <new>
 
@@ -18,6 +19,7 @@
 #include "runs/imports.hpp"
 #include "runs/json_text.hpp"
 #include "runs/provenance.hpp"
+#include "wire/native.hpp"
 
 namespace rangescope::runs {
 namespace {
@@ -140,6 +142,19 @@ base::Result<std::map<std::string, FileProof>> prove_files(const std::filesystem
     proofs[files[i].string()] = {std::filesystem::file_size(run / files[i], error), std::move(*hashes[i])};
   }
   return proofs;
+}
+
+std::uint64_t written_bytes(const std::filesystem::path& file) {
+  std::error_code error;
+  const std::uint64_t size = std::filesystem::file_size(file, error);
+  if (error) return 0;
+  if (!is_being_written(file)) return size;
+  wire::native::FileHeader header{};
+  const int in = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const bool capture = in >= 0 && ::pread(in, &header, sizeof header, 0) == sizeof header &&
+                       std::memcmp(header.magic, wire::native::kMagic, sizeof header.magic) == 0;
+  if (in >= 0) ::close(in);
+  return capture && header.used_bytes >= wire::native::kPage ? std::min(size, header.used_bytes) : size;
 }
 
 base::Result<std::vector<Difference>> verify(const std::filesystem::path& run) {

@@ -47,6 +47,9 @@ struct Manifest {
 /// Hashes every file of the run but manifest.json and status.json. O(bytes).
 [[nodiscard]] base::Result<std::map<std::string, FileProof>> prove_files(const std::filesystem::path& run);
 
+/// Bytes of a file that its writer has filled: a capture of a process that still runs ends in a hole of up to 4 GiB.
+[[nodiscard]] std::uint64_t written_bytes(const std::filesystem::path& file);
+
 struct Difference {
   std::string path;
   std::string what;  ///< "changed", "missing", "new", "size 12 instead of 10"

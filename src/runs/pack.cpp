@@ -77,11 +77,11 @@ base::Result<Packed> pack_run(const fs::path& run, const fs::path& archive, bool
     return base::fail(Code::kUsage, "this is not a run directory", run.string(),
                       "Name a folder that rangescope made; `rangescope runs list` shows them.");
   // Neither hidden nor an option where it is unpacked.
-  std::string root = fs::weakly_canonical(run).filename().string();
+  std::error_code error;
+  std::string root = fs::weakly_canonical(run, error).filename().string();
   if (root.starts_with('.') || root.starts_with('-') || base::printable(root) != root)
     root = "run" + base::sanitize_component(root);
   std::vector<fs::path> paths;
-  std::error_code error;
   for (fs::recursive_directory_iterator it(run, error), end; it != end && !error; it.increment(error))
     if (!it->is_symlink()) paths.push_back(it->path());
   if (error) return base::fail(Code::kIo, "cannot list the run: " + error.message(), run.string());
@@ -97,7 +97,7 @@ base::Result<Packed> pack_run(const fs::path& run, const fs::path& archive, bool
       if (!folder && !fs::is_regular_file(path, error)) continue;
       if (!folder && !with_reports && is_nsys_report(path)) continue;
       const std::string name = root + "/" + path.lexically_relative(run).generic_string() + (folder ? "/" : "");
-      const std::uint64_t size = folder ? 0 : fs::file_size(path, error);
+      const std::uint64_t size = folder ? 0 : written_bytes(path);
       TRY(writer.begin(name, folder, size));
       if (folder) continue;
       std::ifstream file(path, std::ios::binary);

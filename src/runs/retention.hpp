@@ -35,7 +35,7 @@ struct Candidate {
 /// "7d", "36h", "90m", "30s", "2w". kUsage with the forms.
 [[nodiscard]] base::Result<std::chrono::seconds> parse_age(std::string_view text);
 
-/// Bytes of all regular files below.
+/// Bytes that all regular files below take on the disk: of holes none.
 [[nodiscard]] std::uint64_t size_of(const std::filesystem::path& run);
 
 }  // namespace rangescope::runs

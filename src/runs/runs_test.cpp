@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "runs/provenance.hpp"
 #include "runs/retention.hpp"
 #include "runs/status.hpp"
+#include "wire/native.hpp"
 
 namespace rangescope::runs {
 namespace runs_test {
@@ -106,6 +108,14 @@ TEST_F(Runs, ACaptureThatIsStillWrittenIsNotHashed) {
   EXPECT_TRUE(files.contains("native/7.rstrace"));
   EXPECT_FALSE(files.contains("native/8.rstrace"));
   EXPECT_EQ(verify(run)->front().what, "still being written");
+  EXPECT_LT(size_of(run), 1u << 20);
+  EXPECT_EQ(written_bytes(run / "native" / "8.rstrace"), 1u << 30);  // no header tells
+  wire::native::FileHeader header{};
+  std::memcpy(header.magic, wire::native::kMagic, sizeof header.magic);
+  header.used_bytes = 8192;
+  put(run / "native" / "8.rstrace", std::string(reinterpret_cast<const char*>(&header), sizeof header));
+  fs::resize_file(run / "native" / "8.rstrace", 1 << 30);
+  EXPECT_EQ(written_bytes(run / "native" / "8.rstrace"), 8192u);
 }
 
 TEST_F(Runs, AnUnfinishedRunHasNothingToVerify) {
