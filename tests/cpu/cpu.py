@@ -198,7 +198,7 @@ class Native(Profiled):
             self.assertLessEqual({f["name"] for f in inside}, {"[kernel]"})
             return
         kernel = next(part["ns"] for part in work["parts"] if part["name"] == "[kernel]")
-        self.assertGreater(kernel, 0.9 * truth["work"] * 1e6)
+        self.assertGreater(kernel, 0.8 * truth["work"] * 1e6)
         self.assertLessEqual({f["name"] for f in inside}, names)
         read = next(f for f in inside if "read" in f["name"])  # all but the entry, where virtual machines get late interrupts
         self.assertGreater(read["total_ns"], 0.7 * truth["work"] * 1e6, inside)
@@ -628,7 +628,7 @@ class Python(Profiled):
         burning = [chain for chain in chains if chain.startswith("made;") and has("burn", chain)]
         self.assertTrue(burning)
         for chain in burning:
-            self.assertNotRegex(chain.split(" (python_calls.py")[0], r"\(JIT\)|anon|0x", chain)
+            self.assertNotRegex(chain.split(" (python_calls.py")[0], r"\(JIT\)|anon|(?<!\+)0x", chain)
         if not interpreter.endswith(("3.9.18/bin/python3", "3.10.13/bin/python3")):
             work = {f["name"].split(".")[-1]: f for f in self.region(report, "generators")["cpu"]["functions"] if f["python"]}
             self.assertEqual(work["inner"].get("hot_line"), line_of("python_calls.py", "number * number"))
