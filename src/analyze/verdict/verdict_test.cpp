@@ -216,7 +216,7 @@ TEST(Advice, IsOfTheCauseThatTheTextNamesFirst) {
   hot.text = "100 % self time: 79 % runnable (waiting for a CPU), 18 % waiting: I/O";
   EXPECT_TRUE(model::advice_for(hot).starts_with("Leave CPUs free")) << model::advice_for(hot);
   hot.text = "100 % self time: 60 % waiting: I/O, 20 % waiting: lock, 11 % runnable (waiting for a CPU)";
-  EXPECT_TRUE(model::advice_for(hot).starts_with("Read ahead")) << model::advice_for(hot);
+  EXPECT_TRUE(model::advice_for(hot).starts_with("Find what it waits for")) << model::advice_for(hot);
   hot.text = "100 % self time: 90 % Python";
   hot.evidence["cpu_python_share"] = 0.9;
   EXPECT_TRUE(model::advice_for(hot).starts_with("Move the hot loop")) << model::advice_for(hot);
