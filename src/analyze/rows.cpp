@@ -174,6 +174,7 @@ class Builder {
       out.processes = std::max(out.processes, member.processes);
       for (const auto field : model::kWallTimes) out.wall.*field += member.wall.*field;
       out.wall.share += member.wall.share;
+      out.wall.open_ns += member.wall.open_ns;  // one after the other, where nothing tells it
       if (member.cpu && out.cpu)
         add_cpu_work(*out.cpu, *member.cpu);
       else if (member.cpu)

@@ -49,6 +49,9 @@ struct WallTime {
   /// Median and 95th percentile, of Steady too, are within this share of the exact ones; 0: exact.
   double quantile_error = 0;
   std::vector<std::uint64_t> histogram;  ///< occurrences by length (kLengthBounds); empty where it was not asked for
+  /// Of the run, while any occurrence was open in any thread: of what is open side by side once. Over ranks whose
+  /// digests were merged that of the rank with most. 0: unknown.
+  double open_ns = 0;
 };
 
 /// What of it adds up over regions and ranks: the one list.
@@ -71,7 +74,7 @@ struct Steady {
 struct Across {
   bool of_threads = false;                     ///< else of processes
   std::int64_t parts = 0;                      ///< how many opened the range
-  double min_ns = 0, mean_ns = 0, max_ns = 0;  ///< inclusive wall time of each
+  double min_ns = 0, mean_ns = 0, max_ns = 0;  ///< for how long each had it open, in any of its threads
   double imbalance = 0;                        ///< max / mean - 1
   std::uint32_t slowest = kNone;               ///< index in Report::processes, or the thread's tid
 };

@@ -16,7 +16,7 @@ namespace {
 using namespace rangescope;
 
 std::string packed(std::string_view payload) {
-  std::string out("RSDIGEST\4\0\0\0\0\0\0\0", 16);
+  std::string out("RSDIGEST\5\0\0\0\0\0\0\0", 16);
   for (int i = 0; i < 64; i += 8) out.push_back(static_cast<char>(payload.size() >> i));
   const std::size_t header = out.size();
   out.resize(header + ZSTD_compressBound(payload.size()));

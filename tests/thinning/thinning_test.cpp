@@ -210,6 +210,7 @@ void compare(const model::Report& all, const model::Report& few, bool one_thread
     EXPECT_EQ(a.wall.exclusive_ns, b.wall.exclusive_ns);
     EXPECT_EQ(a.wall.profiler_ns, b.wall.profiler_ns);
     EXPECT_EQ(a.wall.share, b.wall.share);
+    EXPECT_NEAR(a.wall.open_ns, b.wall.open_ns, one_thread ? 0 : 0.25 * a.wall.open_ns);
     EXPECT_EQ(a.wall.unlisted, 0);
     expect_near(a.wall.per_occurrence_ns, b.wall.per_occurrence_ns, b.wall.quantile_error);
     ASSERT_EQ(a.steady.has_value(), b.steady.has_value());

@@ -5,7 +5,7 @@
 namespace rangescope::analyze {
 
 void unite(Spans& spans) {
-  std::sort(spans.begin(), spans.end());
+  if (!std::ranges::is_sorted(spans)) std::sort(spans.begin(), spans.end());
   std::size_t last = 0;
   for (std::size_t i = 1; i < spans.size(); ++i) {
     if (spans[i].first <= spans[last].second)

@@ -17,7 +17,7 @@
 
 namespace rangescope::analyze::tally::coding {
 
-inline constexpr std::uint32_t kVersion = 4;
+inline constexpr std::uint32_t kVersion = 5;
 inline constexpr std::size_t kMostBins = 1 << 25;  // of all sketches of a file
 
 [[nodiscard]] inline std::uint64_t to_zigzag(std::int64_t value) {

@@ -87,11 +87,11 @@ struct RegionFacts : ByRank {
   bool module = false;  ///< as in model::Range
   std::int64_t first_start_ns = 0;
   std::int64_t occurrences = 0, unclosed = 0, threads = 0, processes = 0, replayed = 0;
-  std::int64_t inclusive_ns = 0, exclusive_ns = 0, profiler_ns = 0, recording_ns = 0;
+  std::int64_t inclusive_ns = 0, open_ns = 0, exclusive_ns = 0, profiler_ns = 0, recording_ns = 0;
   std::int64_t settled_min = 0, settled_max = 0;
   std::int64_t warm_ups = 0, warm_up_ns = 0, longest_ns = 0;
   std::int64_t settled_busy_ns = kUnknown;  ///< unknown where GPU work was not recorded
-  PartSums of_processes;                    ///< inclusive time; numbered by rank << 32 | process of that rank
+  PartSums of_processes;                    ///< how long it was open; numbered by rank << 32 | process of that rank
   PartSums of_threads;                      ///< of the one process; numbered by tid
 };
 
@@ -118,6 +118,7 @@ template <class Visit>
   visit(&RegionFacts::processes, plus, one, &model::Region::processes);
   visit(&RegionFacts::replayed, plus, zero, NotInReports{});
   visit(&RegionFacts::inclusive_ns, plus, sum, &WallTime::inclusive_ns);
+  visit(&RegionFacts::open_ns, longer, inclusive, &WallTime::open_ns);  // ranks run side by side
   visit(&RegionFacts::exclusive_ns, plus, inclusive, &WallTime::exclusive_ns);
   visit(&RegionFacts::profiler_ns, plus, zero, &WallTime::profiler_ns);
   visit(&RegionFacts::recording_ns, plus, profiler, &WallTime::recording_ns);

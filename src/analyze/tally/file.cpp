@@ -272,7 +272,7 @@ void visit_region(Io& io, T& r, const D& digest, std::uint32_t number) {
   visit_parts(io, r.of_threads, r.inclusive_ns, pid);
   io.field(r.closed, wall.n);
   io.end_group();
-  for (const std::int64_t sum : {r.inclusive_ns, r.exclusive_ns, r.warm_up_ns, r.longest_ns})
+  for (const std::int64_t sum : {r.inclusive_ns, r.open_ns, r.exclusive_ns, r.warm_up_ns, r.longest_ns})
     io.check(sum >= 0 || sum == kUnknown);  // also where it is what was expected
   io.list(r.ranks, kMostList, 3);
   std::uint64_t next = rank;

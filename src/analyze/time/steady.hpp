@@ -40,8 +40,9 @@ enum class Phase : std::uint8_t {
 struct Occurrences {
   std::vector<std::int64_t> settled, warm_ups, slowed;
   model::Distribution unlisted;  ///< settled as well
-  /// Inclusive time by process and, in tids, by thread.
+  /// For how long any was open: by process, by thread (its tid), and in the run.
   std::map<std::uint32_t, std::int64_t> of_process, of_thread;
+  std::int64_t open_ns = 0;
 
   /// Wall times of a region: where counters slowed some occurrences and that was taken out, of the others.
   [[nodiscard]] bool without_slowed(const model::WallTime& wall) const;

@@ -130,8 +130,32 @@ TEST(Across, ThreadsAndProcesses) {
   const auto processes = analyze(b.session)->regions.at(0).across;
   EXPECT_FALSE(processes->of_threads);
   EXPECT_EQ(processes->parts, 2);
-  EXPECT_EQ(processes->max_ns, 400);
+  EXPECT_EQ(processes->max_ns, 300) << "its threads work side by side";
   EXPECT_EQ(processes->slowest, 0);
+}
+
+TEST(OpenTime, CountsWhatIsOpenSideBySideOnce) {
+  testing::SessionBuilder b;
+  const auto p = b.process(1), q = b.process(2);
+  const auto open = [&] { return analyze(b.session)->regions.at(0).wall.open_ns; };
+  const auto t = b.thread(p, 11);
+  b.range(t, "work", 0, 100);
+  b.range(t, "work", 150, 200);
+  EXPECT_EQ(open(), 150);
+  b.range(b.thread(p, 12), "work", 50, 120);
+  EXPECT_EQ(open(), 170);
+  b.range(b.thread(p, 13), "work", 300, 400);
+  b.range(b.thread(q, 21), "work", 350, 420);
+  EXPECT_EQ(open(), 290);
+  b.range(b.thread(q, 22), "work", 500, model::kOpen);
+  EXPECT_EQ(open(), 290);
+  testing::SessionBuilder requests;
+  const auto loop = requests.thread(requests.process(1), 2);
+  for (const std::int64_t at : {0, 10, 60})
+    requests.range(loop, "request", at, at + 50, "", model::RangeKind::kStartEnd);
+  const model::Region region = analyze(requests.session)->regions.at(0);
+  EXPECT_EQ(region.wall.inclusive_ns, 150);
+  EXPECT_EQ(region.wall.open_ns, 110);
 }
 
 }  // namespace steady_test

@@ -49,7 +49,7 @@ std::string unknown_text(const model::Bound& bound) {
 double above_roof(const Case& known, std::size_t row) {
   const auto& bound = known.region(row).bound;
   if (!bound || kind_of(*bound).empty() || !bound->memory || !bound->compute) return 0;
-  return busy_total(known, row) / known.side_by_side(row) *
+  return busy_total(known, row) / known.gpus_side_by_side(row) *
          std::max(0.0, 1 - std::max(*bound->memory, *bound->compute));
 }
 
@@ -134,7 +134,7 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
     const double copies = region.gpu ? copies_alone_ns(*region.gpu) : 0;  // judged by themselves
     const double others = std::min(waits + copies, busy);
     const double share = region.steady && busy > 0 ? region.steady->busy_share.value_or(0) * (1 - others / busy) : 0;
-    return share >= kGpuFull ? (busy - others) / known.side_by_side(row) : 0.0;
+    return share >= kGpuFull ? (busy - others) / known.gpus_side_by_side(row) : 0.0;
   };
   for (const std::size_t row : known.worst(full, 1)) {
     if (!known.matters(full(row))) continue;
@@ -187,7 +187,7 @@ void find_padding(const Case& known, std::vector<model::Verdict>& out) {
     if (!region.utilization || region.utilization->useful_flop.value_or(0) <= 0) return 0.0;
     const double done = executed(region), useful = *region.utilization->useful_flop;
     if (done < kPadded * useful) return 0.0;
-    return busy_total(known, row) / known.side_by_side(row) * (1 - useful / done);
+    return busy_total(known, row) / known.gpus_side_by_side(row) * (1 - useful / done);
   };
   for (const std::size_t row : known.worst(saves, 1)) {
     const model::Region& region = known.region(row);

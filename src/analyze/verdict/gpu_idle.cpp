@@ -204,7 +204,7 @@ void find_copies(const Case& known, std::vector<model::Verdict>& out) {
   };
   const auto saves = [&](std::size_t row) {
     const auto& gpu = known.region(row).gpu;
-    return gpu && known.has_timeline() && much(*gpu) ? alone_ns(*gpu) / known.side_by_side(row) : 0.0;
+    return gpu && known.has_timeline() && much(*gpu) ? alone_ns(*gpu) / known.gpus_side_by_side(row) : 0.0;
   };
   for (const std::size_t row : known.worst(saves, 1)) {
     if (!known.matters(saves(row))) continue;

@@ -92,7 +92,7 @@ std::vector<double> working_ns(const Case& known) {
     out[rank] = report.ranks[rank].work.kernel_ns;
     for (std::size_t row = 0; row < known.rows() && !gpu; ++row)
       if (const auto& ranks = known.region(row).ranks; ranks && !std::isnan(ranks->own_by_rank[rank]))
-        out[rank] += ranks->own_by_rank[rank];
+        out[rank] += ranks->own_by_rank[rank] / known.threads_at_once(row);
   }
   return out;
 }

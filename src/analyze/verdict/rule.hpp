@@ -38,8 +38,12 @@ class Case {
   [[nodiscard]] std::optional<double> gpu_busy_share() const;
   /// "gemm, 45 %": the kernel with the most of a region's kernel time; "" where none is known.
   [[nodiscard]] std::string largest_kernel(std::size_t row) const;
-  /// How many threads or processes spend a region's time side by side.
+  /// How many instances of a region are open at once, while any is: 1 of threads that follow one another.
   [[nodiscard]] double side_by_side(std::size_t row) const;
+  /// The same within a process.
+  [[nodiscard]] double threads_at_once(std::size_t row) const;
+  /// How many GPUs do their work at once: not more than there are.
+  [[nodiscard]] double gpus_side_by_side(std::size_t row) const;
 
   /// The rows where `saves` finds most, each as deep as one child holds most of it; at most `most`, no two of one
   /// branch. `saves`: nanoseconds of the run, 0 for none.

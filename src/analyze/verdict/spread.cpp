@@ -64,7 +64,7 @@ void find_throttled(const Case& known, std::vector<model::Verdict>& out) {
   const auto held_ns = [&](std::size_t row) {
     const auto& gpu = known.region(row).gpu;
     const double share = share_of(row);
-    return gpu && share >= kThrottled ? share * gpu->busy_ns / known.side_by_side(row) : 0.0;
+    return gpu && share >= kThrottled ? share * gpu->busy_ns / known.gpus_side_by_side(row) : 0.0;
   };
   for (const std::size_t row : known.worst(held_ns, 1)) {
     if (!known.matters(held_ns(row))) continue;
@@ -116,7 +116,10 @@ void find_imbalance(const Case& known, std::vector<model::Verdict>& out) {
   const auto saves = [&](std::size_t row) {
     const auto& across = known.region(row).across;
     if (across && !across->of_threads && straggler) return 0.0;  // reported already, with its cause
-    return across && across->imbalance >= kImbalance ? across->max_ns - across->mean_ns : 0.0;
+    if (!across || across->imbalance < kImbalance) return 0.0;
+    // What the others do before or after the slowest does not wait for it.
+    const double apart = std::max(0.0, known.region(row).wall.open_ns - across->max_ns);
+    return std::max(0.0, across->max_ns - across->mean_ns - apart);
   };
   for (const std::size_t row : known.worst(saves, 1)) {
     if (!known.matters(saves(row))) continue;

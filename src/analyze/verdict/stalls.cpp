@@ -34,7 +34,7 @@ std::string place_of(const model::KernelRow& kernel, const std::string& reason) 
 void find_stalls(const Case& known, std::vector<model::Verdict>& out) {
   const auto saves = [&](std::size_t row) {
     const model::KernelRow* worst = worst_kernel(known.region(row));
-    const double ns = worst == nullptr ? 0 : saving(*worst) / known.side_by_side(row);
+    const double ns = worst == nullptr ? 0 : saving(*worst) / known.gpus_side_by_side(row);
     return known.matters(ns) ? ns : 0;
   };
   for (const std::size_t row : known.worst(saves)) {

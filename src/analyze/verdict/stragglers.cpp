@@ -49,7 +49,8 @@ std::optional<std::size_t> cause_of(const Case& known, std::size_t rank, double&
     const auto& ranks = known.region(row).ranks;
     if (!ranks || is_communication(known.region(row).domain) || rank >= ranks->own_by_rank.size()) continue;
     const Standing one = standing(*ranks, rank);
-    if (one.own_ns - one.median_ns > excess) excess = one.own_ns - one.median_ns, worst = row;
+    const double more = (one.own_ns - one.median_ns) / known.threads_at_once(row);
+    if (more > excess) excess = more, worst = row;
   }
   return worst;
 }
@@ -131,10 +132,10 @@ void by_regions(const Case& known, std::vector<model::Verdict>& out) {
     const auto& ranks = known.region(row).ranks;
     if (!ranks || is_communication(known.region(row).domain) || ranks->own_by_rank.size() < 2) return 0.0;
     const Standing one = standing(*ranks);
-    const double more = one.own_ns - one.next_ns;
-    if (ranks->own_by_rank.size() > 2) return more > kStandsOut * (one.next_ns - one.least_ns) ? more : 0.0;
+    const double more = one.own_ns - one.next_ns, saved = more / known.threads_at_once(row);
+    if (ranks->own_by_rank.size() > 2) return more > kStandsOut * (one.next_ns - one.least_ns) ? saved : 0.0;
     const bool often = static_cast<double>(ranks->slowest_in) >= kOften * static_cast<double>(ranks->compared);
-    return often && more >= kImbalance * (one.own_ns + one.next_ns) / 2 ? more : 0.0;
+    return often && more >= kImbalance * (one.own_ns + one.next_ns) / 2 ? saved : 0.0;
   };
   std::optional<std::size_t> worst;
   double most = 0;

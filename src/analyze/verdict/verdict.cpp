@@ -182,8 +182,19 @@ bool Case::matters(double ns) const {
 }
 
 double Case::side_by_side(std::size_t row) const {
+  const model::WallTime& wall = region(row).wall;
+  return wall.open_ns > 0 ? std::max(1.0, wall.inclusive_ns / wall.open_ns) : 1;
+}
+
+double Case::threads_at_once(std::size_t row) const {
   const auto& across = region(row).across;
-  return across ? static_cast<double>(across->parts) : 1;
+  if (!across || across->of_threads) return side_by_side(row);
+  const double open = across->mean_ns * static_cast<double>(across->parts);
+  return open > 0 ? std::max(1.0, region(row).wall.inclusive_ns / open) : 1;
+}
+
+double Case::gpus_side_by_side(std::size_t row) const {
+  return std::min(side_by_side(row), static_cast<double>(std::max<std::size_t>(1, gpus_)));
 }
 
 std::vector<std::size_t> Case::worst(const std::function<double(std::size_t)>& saves, std::size_t most) const {

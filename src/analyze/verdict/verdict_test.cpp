@@ -3,64 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include "analyze/analyze.hpp"
 #include "analyze/counters/roofline.hpp"
-#include "analyze/rows.hpp"
-#include "analyze/session_test.hpp"
+#include "analyze/verdict/program_test.hpp"
 #include "model/advice.hpp"
 
 namespace rangescope::analyze {
 namespace verdict_test {
-
-constexpr std::int64_t kUs = 1000, kMs = 1000000;
-
-struct Program : testing::SessionBuilder {
-  std::uint32_t p = process(1), t = thread(p, 2), gpu = stream(p, device(p, 0), 1);
-  std::int64_t now = 0;
-
-  /// `count` occurrences of `each`; in each of them `kernels` kernels of `kernel`, launched in `launch`.
-  Program& loop(const char* name, int count, std::int64_t each, int kernels = 0, std::int64_t kernel = 0,
-                std::int64_t launch = 100) {
-    for (int i = 0; i < count; ++i) {
-      range(t, name, now, now + each);
-      std::int64_t at = now;
-      for (int k = 0; k < kernels; ++k) {
-        const auto call = this->launch(t, at, at + launch);
-        this->kernel(call, k % 2 == 0 ? "even" : "odd", at, at + kernel, gpu);
-        at += std::max(launch, kernel);
-      }
-      now += each;
-    }
-    session.end_ns = std::max(session.end_ns, now);
-    return *this;
-  }
-  Program& pause(std::int64_t length) {
-    now += length;
-    session.end_ns = now;
-    return *this;
-  }
-  model::Report report() {
-    auto made = analyze(session);
-    finish_rows(*made);
-    return std::move(*made);
-  }
-  std::vector<model::Verdict> verdict() {
-    model::Report made = report();
-    judge(made);
-    return made.verdict;
-  }
-};
-
-bool has(const std::vector<model::Verdict>& all, std::string_view kind) {
-  return std::any_of(all.begin(), all.end(), [&](const model::Verdict& one) { return one.kind == kind; });
-}
-
-const model::Verdict& of(const std::vector<model::Verdict>& all, std::string_view kind) {
-  static const model::Verdict none;
-  for (const model::Verdict& one : all)
-    if (one.kind == kind) return one;
-  return none;
-}
 
 TEST(WaitsForCpu, WhereTheGpuIsIdleMostOfASettledOccurrence) {
   const auto found = Program().loop("step", 5, 10 * kMs, 2, kMs).verdict();
@@ -169,6 +117,18 @@ TEST(Copies, WhereNoKernelRunsBesideThem) {
   };
   EXPECT_NEAR(*of(with_copy(5 * kMs), "copies").saves_ns, 4 * kMs, 1);
   EXPECT_FALSE(has(with_copy(kMs), "copies")) << "beside a kernel";
+}
+
+TEST(Copies, OfThreadsThatShareAGpuAreNoShorter) {
+  Program b;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const auto t = b.thread(b.p, 10 + i);
+    b.range(t, "step", 0, 40 * kMs);
+    const std::int64_t at = i * 10 * kMs;
+    b.copy(b.launch(t, at, at + 1, model::LaunchKind::kCopy), at, at + 4 * kMs, 1 << 20, model::CopyKind::kHostToDevice,
+           b.gpu);
+  }
+  EXPECT_NEAR(*of(b.verdict(), "copies").saves_ns, 16 * kMs, 1);
 }
 
 model::Report measured(double memory, double compute, std::string_view kind = {}) {
@@ -352,6 +312,44 @@ TEST(Uneven, ProcessesAndThreads) {
   EXPECT_FALSE(has(side_by_side(false, 11 * kMs), "uneven_threads"));
 }
 
+TEST(Uneven, ThreadsOfAProcessThatWorkAtOnceAreNoLongerTime) {
+  Program b;
+  for (std::uint32_t i = 0; i < 6; ++i) b.range(b.thread(b.p, 10 + i), "job", 0, 200 * kMs);
+  for (std::uint32_t i = 0; i < 2; ++i) b.range(b.thread(b.process(20 + i), 20 + i), "job", 0, 200 * kMs);
+  EXPECT_FALSE(has(b.verdict(), "uneven_processes"));
+  b.range(b.thread(b.process(30), 30), "job", 0, 600 * kMs);
+  const auto found = b.verdict();
+  EXPECT_EQ(of(found, "uneven_processes").text,
+            "4 processes take from 200.0 ms to 600.0 ms: process 30 is 100.0 % above the mean");
+  EXPECT_NEAR(*of(found, "uneven_processes").saves_ns, 300 * kMs, 1);
+}
+
+TEST(Uneven, NobodyWaitsForTheSlowestOfThoseThatFollowOneAnother) {
+  for (const bool processes : {true, false}) {
+    Program b;
+    std::int64_t at = 0;
+    for (std::uint32_t i = 0; i < 4; ++i, b.now = at) {
+      const std::int64_t each = (i == 2 ? 400 : 100) * kMs;
+      b.range(b.thread(processes ? b.process(10 + i) : b.p, 10 + i), "job", at, at + each);
+      at += each;
+    }
+    const auto found = b.verdict();
+    EXPECT_FALSE(has(found, "uneven_processes") || has(found, "uneven_threads"));
+    EXPECT_EQ(of(found, "hot_region").text, "100.0 % self time (700.0 ms, 4 calls)");
+  }
+}
+
+TEST(Straggler, OfThreadsThatWorkAtOnceOneWaits) {
+  Program b;
+  b.session.processes.clear(), b.session.threads.clear();
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    const auto p = b.process(10 + rank);
+    b.session.processes[p].rank = rank;
+    for (std::uint32_t i = 0; i < 4; ++i) b.range(b.thread(p, 10 * rank + i), "step", 0, (rank == 1 ? 130 : 100) * kMs);
+  }
+  EXPECT_NEAR(*of(b.verdict(), "straggler").saves_ns, 30 * kMs, 1);
+}
+
 TEST(ClockLimited, WhereClocksWereHeldDown) {
   for (const double share : {0.4, 0.01}) {
     model::Report made = Program().loop("step", 20, 10 * kMs, 2, 4 * kMs).report();
@@ -507,6 +505,23 @@ TEST(HotRegion, OfAProgramWithoutAGpu) {
   EXPECT_FALSE(has(Program().loop("solve", 9, 10 * kMs, 1, kMs).verdict(), "hot_region"));
 }
 
+TEST(HotRegion, AThreadForEachRequestIsAsHotAsOneForAll) {
+  const auto requests = [](std::int64_t threads_at_once) {
+    Program b;
+    std::int64_t end = 0;
+    for (std::int64_t i = 0; i < 100; ++i) {
+      const std::int64_t at = i / threads_at_once * 10 * kMs;
+      b.range(b.thread(b.p, static_cast<std::uint32_t>(100 + i)), "request", at, end = at + 10 * kMs);
+    }
+    b.range(b.t, "shutdown", end, end + 150 * kMs);
+    return b.verdict();
+  };
+  EXPECT_EQ(of(requests(1), "hot_region").path, "request");
+  EXPECT_EQ(of(requests(1), "hot_region").text, "87 % self time (1.000 s, 100 calls)");
+  EXPECT_EQ(of(requests(4), "hot_region").text, "62 % self time (250.0 ms, 100 calls)");
+  EXPECT_EQ(of(requests(50), "hot_region").path, "shutdown");
+}
+
 TEST(HotRegion, WhereTheGpuHasNextToNothingToDo) {
   const auto compiling = Program().loop("compile", 1, 100 * kMs).loop("run", 1, kMs, 1, kMs / 2).verdict();
   EXPECT_EQ(compiling.front().kind, "hot_region");
@@ -622,35 +637,6 @@ TEST(Verdict, AtMostFiveAndWorstFirst) {
     EXPECT_LE(one.saves_ns.value_or(last), last) << one.text;
     last = one.saves_ns.value_or(last);
   }
-}
-
-/// Four steps of a model of four layers: kernels of `attention` ns and `mlp` ns in each, and of `other` behind them.
-Program layered(std::int64_t attention, std::int64_t mlp, std::int64_t other = 0) {
-  Program b;
-  for (int i = 0; i < 4; ++i) {
-    const std::int64_t begin = b.now;
-    const auto module = [&](const std::string& name, std::int64_t end) {
-      b.session.ranges[b.range(b.t, name, begin, end)].module = true;
-    };
-    const auto whole = 4 * (attention + mlp);
-    module("decode step", begin + whole + other);
-    module("Model", begin + whole);
-    module("model (Decoder)", begin + whole);
-    for (int layer = 0; layer < 4; ++layer) {
-      const std::string name = "model.layers." + std::to_string(layer);
-      const std::int64_t from = b.now, middle = from + attention, end = middle + mlp;
-      for (const auto& [part, start, stop] :
-           {std::tuple(" (Layer)", from, end), {".self_attn (Attention)", from, middle}, {".mlp (Mlp)", middle, end}})
-        b.session.ranges[b.range(b.t, name + part, start, stop)].module = true;
-      b.kernel(b.launch(b.t, from + 10, from + 20), "flash", from + 30, middle, b.gpu);
-      b.kernel(b.launch(b.t, middle + 10, middle + 20), "gemm", middle + 30, end, b.gpu);
-      b.now = end;
-    }
-    if (other > 0) b.kernel(b.launch(b.t, b.now + 10, b.now + 20), "sample", b.now + 30, b.now + other, b.gpu);
-    b.now += other;
-  }
-  b.session.end_ns = b.now;
-  return b;
 }
 
 TEST(Modules, TheDeepestThatHasHalfOfItsPhase) {
