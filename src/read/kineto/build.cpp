@@ -87,6 +87,8 @@ class Builder {
  public:
   /// An event that could not be parsed.
   void bad() { ++bad_events_; }
+  /// One whose duration is missing, negative or no number.
+  void bad_length() { ++bad_lengths_; }
   /// Events that describe a program: without any it is no trace of PyTorch.
   [[nodiscard]] std::uint64_t known() const { return known_; }
   [[nodiscard]] std::uint64_t events() const { return events_; }
@@ -149,7 +151,18 @@ class Builder {
     const std::string_view category = event.legacy_cpu   ? std::string_view("cpu_op")
                                       : event.legacy_gpu ? std::string_view("gpu_user_annotation")
                                                          : event.category;
-    if (!event.start_ns || (event.length_ns && *event.length_ns < 0)) return bad();
+    const bool gpu_work = category == "kernel" || category == "Kernel" || category == "gpu_memcpy" ||
+                          category == "gpu_memset" || category == "Memcpy" || category == "Memset";
+    // A range or call without a length was open when recording stopped; work or a wait of no length would be one of 0.
+    const bool must_end = gpu_work || category == "cuda_sync";
+    if (!event.start_ns) {
+      lost_gpu_work_ |= gpu_work;
+      return bad();
+    }
+    if (event.bad_length || (event.length_ns ? *event.length_ns < 0 : must_end)) {
+      lost_gpu_work_ |= gpu_work;
+      return bad_length();
+    }
     fraction_ |= event.fraction;
     if (category == "Trace") {
       if (span_end_ == 0 && event.length_ns) {
@@ -158,8 +171,6 @@ class Builder {
       }
       return;
     }
-    const bool gpu_work = category == "kernel" || category == "Kernel" || category == "gpu_memcpy" ||
-                          category == "gpu_memset" || category == "Memcpy" || category == "Memset";
     if (gpu_work && (event.stream || event.tid)) {
       ++known_;
       return kernel(event);
@@ -326,7 +337,7 @@ class Builder {
 
   /// Kernels, copies and sets; their `launch` holds the correlation id until link_work().
   void kernel(const Event& event) {
-    const std::int64_t end = *event.start_ns + event.length_ns.value_or(0);
+    const std::int64_t end = *event.start_ns + *event.length_ns;
     const std::uint32_t correlation = event.correlation.value_or(kNone), external = event.external_id.value_or(kNone),
                         key = stream_key(event);
     std::uint32_t node = kNone;
@@ -358,7 +369,7 @@ class Builder {
   void wait(const Event& event) {
     model::Synchronization out;
     out.start_ns = *event.start_ns;
-    out.end_ns = *event.start_ns + event.length_ns.value_or(0);
+    out.end_ns = *event.start_ns + *event.length_ns;
     const std::string_view kind = event.label.empty() ? event.name : event.label;
     out.kind = kind.find("Wait") != std::string_view::npos      ? model::SyncKind::kStreamWaitEvent
                : kind.find("Stream") != std::string_view::npos  ? model::SyncKind::kStream
@@ -499,6 +510,7 @@ class Builder {
       if (count > 0) s_.losses.push_back({kind, count, std::move(detail)});
     };
     lose("bad_events", bad_events_, "events that are not JSON, or have no time, process or thread, were left out");
+    lose("bad_events", bad_lengths_, "events whose duration is missing, negative or no number were left out");
     for (const auto& [category, events] : unread_)
       lose("unread_events", events, "events of the category \"" + base::printable(category) + "\" are not read");
     lose("unread_events", idle_threads_, "Python threads that only waited were left out");
@@ -565,7 +577,7 @@ class Builder {
   std::int64_t rank_ = -1;
   std::uint32_t world_ = 0;
   std::string job_;
-  std::uint64_t events_ = 0, known_ = 0, bad_events_ = 0, placed_ = 0, idle_threads_ = 0;
+  std::uint64_t events_ = 0, known_ = 0, bad_events_ = 0, bad_lengths_ = 0, placed_ = 0, idle_threads_ = 0;
   bool fraction_ = false, lost_gpu_work_ = false;
 };
 
@@ -596,8 +608,7 @@ base::Result<model::Session> build(Splitter splitter, const std::string& name) {
   }
   model::Session session = builder.finish();
   if (!splitter.broken().empty())
-    session.losses.push_back(
-        {"torn_tail", 1, "the trace ends early, " + splitter.broken() + ": " + where + "; the rest is missing"});
+    session.losses.push_back({"torn_tail", 1, splitter.early_end() + ": " + where + "; the rest is missing"});
   session.sources.push_back({name, "kineto", "PyTorch profiler" + builder.job(), {}});
   return session;
 }
@@ -615,6 +626,10 @@ void Events::add(const Event& event) {
 
 void Events::bad() {
   held_->builder.bad();
+}
+
+void Events::bad_length() {
+  held_->builder.bad_length();
 }
 
 std::uint64_t Events::known() const {

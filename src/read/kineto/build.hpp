@@ -29,6 +29,8 @@ class Events {
   void add(const Event& event);
   /// An event that could not be read.
   void bad();
+  /// One whose duration is missing, negative or no number.
+  void bad_length();
   /// Events that describe a program.
   [[nodiscard]] std::uint64_t known() const;
   /// Links and sorts. Call it once.

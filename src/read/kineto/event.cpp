@@ -159,7 +159,9 @@ bool EventParser::parse(std::string_view text, Event& event) {
     } else if (key == "ts") {
       event.start_ns = microseconds(digits(value), event.fraction);
     } else if (key == "dur") {
-      event.length_ns = microseconds(digits(value), event.fraction);
+      const std::string_view length = digits(value);
+      event.length_ns = microseconds(length, event.fraction);
+      event.bad_length = event.length_ns ? *event.length_ns < 0 : length != "null";
     } else if (key == "pid") {
       event.legacy_cpu = digits(value) == "CPU functions" || digits(value) == "CPU Functions";  // Python's, C++'s
       event.legacy_gpu = digits(value) == "CUDA functions";

@@ -18,7 +18,8 @@ struct Event {
   std::string_view category, name;
   std::optional<std::int64_t> start_ns;  ///< exact: digits are read as text, since a double has too few of them
   std::optional<std::int64_t> length_ns;
-  bool fraction = false;  ///< times are finer than a microsecond
+  bool bad_length = false;  ///< there is one that is negative or no number: NaN, 1e30
+  bool fraction = false;    ///< times are finer than a microsecond
   std::optional<std::uint32_t> pid, tid;
   bool legacy_cpu = false, legacy_gpu = false;  ///< of torch.autograd.profiler before Kineto, which names no category
 

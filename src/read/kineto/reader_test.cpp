@@ -173,6 +173,7 @@ TEST(Kineto, ATraceThatEndsEarlyKeepsWhatCameBefore) {
       continue;
     }
     EXPECT_EQ(session->losses.back().kind.id(), "torn_tail") << length;
+    EXPECT_TRUE(session->losses.back().detail.starts_with("the trace ends early: x.json: byte "));
   }
 }
 
@@ -200,6 +201,26 @@ TEST(Kineto, WorkWithoutACallBelongsToItsOperator) {
   EXPECT_EQ(show(read_text(text, "x")),
             "span 10500-34000\nprocess 1  rank -\n@aten::add 10500-15500 on 1/1\n"
             "kernel k 30000-34000 grid 0 stream 7 by @10500 on 1/1\nloss placed_by_operator 1\n");
+}
+
+TEST(Kineto, WorkWithoutADurationIsLeftOut) {
+  const auto kernel = [](const std::string& duration) {
+    return R"(,{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":30)" + duration + '}';
+  };
+  const std::string range = R"({"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":10,"dur":9.5})";
+  for (const char* bad : {R"(,"dur":NaN)", R"(,"dur":1e30)", R"(,"dur":-4)", R"(,"dur":null)", R"(,"dur":"x")", ""}) {
+    const auto session = read_text(trace(range + kernel(bad)), "x");
+    EXPECT_EQ(show(session), "span 10000-19500\nprocess 1  rank -\n@a 10000-19500 on 1/1\nloss bad_events 1\n") << bad;
+    EXPECT_EQ(session->losses.at(0).detail, "events whose duration is missing, negative or no number were left out");
+    EXPECT_TRUE(session->unrecorded.kernels) << bad;
+  }
+  // A range that was open at the end has none, and is no loss; a wait without one is not of 0 ns.
+  EXPECT_EQ(show(read_text(trace(range + R"(,{"ph":"X","cat":"cpu_op","name":"b","pid":1,"tid":1,"ts":12})"
+                                         R"(,{"ph":"X","cat":"cpu_op","name":"c","pid":1,"tid":1,"ts":13,"dur":1e30})"
+                                         R"(,{"ph":"X","cat":"cuda_sync","name":"s","pid":1,"tid":1,"ts":14})"),
+                           "x")),
+            "span 10000-19500\nprocess 1  rank -\n@a 10000-19500 on 1/1\n@b 12000-" + std::to_string(model::kOpen) +
+                " on 1/1\nloss bad_events 2\n");
 }
 
 TEST(Kineto, EndsOfWholeMicrosecondsLieInWhatHoldsThem) {

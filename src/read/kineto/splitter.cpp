@@ -20,6 +20,8 @@ constexpr std::array<bool, 256> table_of(std::string_view characters) {
 constexpr auto kInside = table_of("\"{}[]");           ///< what matters inside an object or array
 constexpr auto kOutside = table_of("\"{}[], \n\r\t");  ///< and where a scalar may end
 
+constexpr const char* kEndsEarly = "it ends early";
+
 bool is_blank(char c) {
   return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
@@ -40,6 +42,10 @@ Splitter Splitter::of(std::string_view text) {
   Splitter out;
   out.memory_ = text;
   return out;
+}
+
+std::string Splitter::early_end() const {
+  return broken_ == kEndsEarly ? "the trace ends early" : "the trace ends early, " + broken_;
 }
 
 bool Splitter::fail(std::string what) {
@@ -155,9 +161,9 @@ bool Splitter::value(std::string_view& text) {
 
 /// Moves to the next member or event, or to the bracket that closes them.
 bool Splitter::next_item(std::size_t& at, bool after_comma) {
-  if (!skip_blanks(at)) return fail("it ends early");
+  if (!skip_blanks(at)) return fail(kEndsEarly);
   if (buffer_[at] != ',' || !after_comma) return true;
-  return skip_blanks(++at) || fail("it ends early");
+  return skip_blanks(++at) || fail(kEndsEarly);
 }
 
 bool Splitter::member(Piece& piece) {
@@ -171,12 +177,12 @@ bool Splitter::member(Piece& piece) {
   }
   if (buffer_[at] != '"') return fail("the name of a member is missing");
   std::size_t begin = at;
-  if (!string_end(begin, at)) return fail("it ends early");
+  if (!string_end(begin, at)) return fail(kEndsEarly);
   key_ = buffer_.substr(begin + 1, at - begin - 2);
-  if (!skip_blanks(at)) return fail("it ends early");
+  if (!skip_blanks(at)) return fail(kEndsEarly);
   if (buffer_[at] != ':') return fail("a colon is missing");
   ++at;
-  if (!skip_blanks(at)) return fail("it ends early");
+  if (!skip_blanks(at)) return fail(kEndsEarly);
   at_ = at;
   if (key_ == "traceEvents" && buffer_[at] == '[') {
     ++at_;
@@ -184,7 +190,7 @@ bool Splitter::member(Piece& piece) {
     first_ = true;
     return true;
   }
-  if (!value(piece.text)) return fail("it ends early");
+  if (!value(piece.text)) return fail(kEndsEarly);
   piece.key = key_;
   return true;
 }
@@ -201,7 +207,7 @@ bool Splitter::event(Piece& piece) {
     return !array_root_;
   }
   piece.key = {};
-  if (!value(piece.text)) return fail("it ends early");
+  if (!value(piece.text)) return fail(kEndsEarly);
   return true;
 }
 

@@ -38,6 +38,8 @@ class Splitter {
   [[nodiscard]] bool next(Piece& piece);
   /// "" while all is well; else what is wrong at offset().
   [[nodiscard]] const std::string& broken() const { return broken_; }
+  /// The same of a trace of which events were read: "the trace ends early, a colon is missing".
+  [[nodiscard]] std::string early_end() const;
   /// Bytes of the unpacked document before what is read next.
   [[nodiscard]] std::uint64_t offset() const { return dropped_ + at_; }
 

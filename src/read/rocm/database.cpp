@@ -130,7 +130,8 @@ class Rows {
  private:
   void add(const Columns& row, std::string_view category) {
     const auto start = row.number("start"), end = row.number("end");
-    if (!start || !end || *end < *start) return builder_.bad();
+    if (!start || !end) return builder_.bad();
+    if (*end < *start) return builder_.bad_length();
     kineto::Event event;
     event.phase = 'X';
     event.category = category;

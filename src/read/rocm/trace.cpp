@@ -120,7 +120,8 @@ class TraceReader {
     Held held;
     const auto lane = number(event, "pid"), thread = number(event, "tid");
     const auto start = number(args, "BeginNs"), end = number(args, "EndNs");
-    if (!lane || !thread || !start || !end || *end < *start) return builder_.bad();
+    if (!lane || !thread || !start || !end) return builder_.bad();
+    if (*end < *start) return builder_.bad_length();
     const std::string& of = lanes_[*lane];
     const auto known =
         std::find_if(std::begin(kLanes), std::end(kLanes), [&](const Lane& each) { return of.starts_with(each.name); });
@@ -193,8 +194,7 @@ base::Result<model::Session> read_trace(std::string_view json, const std::string
                                                 : "this JSON cannot be read: " + splitter.broken(),
                       where, "Record with rocprof --hip-trace --roctx-trace, or with rocprofv3.");
   model::Session session = reader.finish();
-  if (!splitter.broken().empty())
-    session.losses.push_back({"torn_tail", 1, "the trace ends early, " + splitter.broken() + ": " + where});
+  if (!splitter.broken().empty()) session.losses.push_back({"torn_tail", 1, splitter.early_end() + ": " + where});
   session.sources.push_back({name, "rocm", "rocprof", {}});
   return session;
 }

@@ -118,7 +118,8 @@ class SpaceReader {
     read(message, unused_, number(1, id), number(2, offset_ps), number(3, duration_ps),
          each(4, [&](std::string_view m) { stat(m, out, kernel, copy, set); }));
     out.name = name_in(events_, id);
-    if (of.begin_ns < 0 || of.begin_ns >= kMostNs || offset_ps < 0 || duration_ps < 0) return builder_.bad();
+    if (of.begin_ns < 0 || of.begin_ns >= kMostNs || offset_ps < 0) return builder_.bad();
+    if (duration_ps < 0) return builder_.bad_length();
     out.phase = 'X';
     out.start_ns = of.begin_ns + offset_ps / 1000;
     out.length_ns = (offset_ps + std::min(duration_ps, INT64_MAX - offset_ps)) / 1000 - offset_ps / 1000;
