@@ -76,15 +76,25 @@ class CsvSession {
             {"torn_tail", 1, "the file ends inside a row: " + path_ + ":" + std::to_string(row.line)});
         break;
       }
-      if (is_header(row)) continue;  // logs that were appended to
+      if (is_header(row)) {  // logs that were appended to
+        units = kind_ == Kind::kRaw;
+        continue;
+      }
       const bool at_end = offset >= text_.size() && text_.back() != '\n';
       if (at_end && (row.cells.size() < names_.size() || text_.back() == ',')) torn_row_ = row.line;
       if (units) {
         units = false;
-        if (cell(row, columns_.id).empty() && cell(row, columns_.kernel).empty()) {
-          for (const std::string_view unit : row.cells) unit_texts_.emplace_back(unit);
+        const bool is_units = cell(row, columns_.id).empty() && cell(row, columns_.kernel).empty();
+        if (is_units && row.cells.size() >= names_.size()) {
+          unit_texts_.assign(row.cells.begin(), row.cells.end());
           continue;
         }
+        // ncu scales column by column ("us", "Gbyte/s") unless --print-units base was given, which nothing else tells.
+        if (torn_row_ == 0)
+          return fail(Code::kBadData,
+                      is_units ? "the row of units is shorter than the header" : "the row of units is missing",
+                      path_ + ":" + std::to_string(row.line),
+                      "Keep the row below the header, which has each column's unit, or give the report (.ncu-rep).");
       }
       take(row);
     }
@@ -171,6 +181,11 @@ class CsvSession {
       if (c.value == kAbsent) {
         return fail(Code::kBadData, "the header has a column 'Metric Name' but no 'Metric Value'",
                     path_ + ":" + std::to_string(header_line_));
+      }
+      if (c.unit == kAbsent) {
+        return fail(Code::kBadData, "the header has a column 'Metric Name' but no 'Metric Unit'",
+                    path_ + ":" + std::to_string(header_line_),
+                    "Keep that column: ncu scales each value by itself. Or give the report (.ncu-rep).");
       }
     } else {
       kind_ = Kind::kRaw;
@@ -271,9 +286,13 @@ class CsvSession {
     const auto scaled = model::parse_ncu_unit(unit);
     if (def.unit.empty() && def.name.find("__") != std::string::npos) def.unit = model::metric_unit(def.name);
     if (def.unit.empty()) def.unit = scaled.unit;
-    if (kind_of(def.unit) == kind_of(scaled.unit) || scaled.unit.empty()) return scaled.factor;
+    const UnitKind kind = kind_of(def.unit);
+    // Many have none (rates of 2025, ratios, launch__stack_size); times and percentages always do.
+    const bool may_lack =
+        kind != UnitKind::kTime && (kind != UnitKind::kShare || def.name.find(".pct") == std::string::npos);
+    if (kind == kind_of(scaled.unit) || (scaled.unit.empty() && may_lack)) return scaled.factor;
     if (def.unit == scaled.unit + "/s") return scaled.factor;  // rates of the LRC as 2024.1 prints them
-    if (mismatched_++ == 0) mismatch_ = def.name + " in " + std::string(unit);
+    if (mismatched_++ == 0) mismatch_ = def.name + (unit.empty() ? " without a unit" : " in " + std::string(unit));
     return std::nullopt;
   }
 
@@ -287,12 +306,20 @@ class CsvSession {
 
   /// Counts a value that should be a number: enumerators and names of devices are none, and are no loss.
   void note_bad(std::string_view metric, std::string_view text, std::string_view unit) {
-    if (text.empty() || text == "n/a" || text == "(!) n/a" || text == "no data" || base::lower(text) == "nan" ||
-        base::lower(text) == "inf")
+    const bool time = kind_of(model::parse_ncu_unit(unit).unit) == UnitKind::kTime;  // others divide by 0: "nan"
+    if (text.empty() || text == "n/a" || text == "(!) n/a" || text == "no data" ||
+        (!time && (base::lower(text) == "nan" || base::lower(text) == "inf")))
       return;
     const bool measured = !unit.empty() || metric.ends_with(".sum") || metric.ends_with(".avg") ||
                           metric.ends_with(".max") || metric.ends_with(".min") || metric.ends_with(".pct");
     if (measured || (text.front() >= '0' && text.front() <= '9')) ++bad_numbers_;
+  }
+
+  /// Counts a value that nothing can have: a duration below 0.
+  bool impossible(const model::MetricDef& def, double value) {
+    const bool is = value < 0 && kind_of(def.unit) == UnitKind::kTime;
+    bad_numbers_ += is ? 1 : 0;
+    return is;
   }
 
   void add_value(model::Measurement& measurement, std::uint32_t index, std::string_view text, std::string_view unit) {
@@ -303,7 +330,7 @@ class CsvSession {
       return;
     }
     const auto factor = factor_of(session_.metrics[index], unit);
-    if (!factor) return;
+    if (!factor || impossible(session_.metrics[index], *number)) return;
     if (stamps_.size() <= index) stamps_.resize(index + 1);
     const double value = *number * *factor;
     if (stamps_[index] == session_.measurements.size()) {  // a metric of several sections, or two with one label
@@ -424,7 +451,8 @@ class CsvSession {
     if (name == "profiler__replayer_passes" || name == "profiler__replayer_passes.sum")
       measurement.passes = std::max(1u, static_cast<std::uint32_t>(*number));
     if (!std::isfinite(*number)) return;
-    if (const auto factor = factor_of(session_.metrics[raw_metrics_[column]], unit))
+    model::MetricDef& def = session_.metrics[raw_metrics_[column]];
+    if (const auto factor = factor_of(def, unit); factor && !impossible(def, *number))
       measurement.values.push_back({raw_metrics_[column], *number * *factor});
   }
 
@@ -463,7 +491,8 @@ class CsvSession {
     lose("torn_tail", torn_row_ == 0 ? 0 : 1, "the file ends inside the row of line " + std::to_string(torn_row_));
     lose("bad_rows", bad_rows_, "rows have no id or no kernel and were left out");
     lose("short_rows", short_rows_, "rows are shorter than the header: the last columns are missing");
-    lose("bad_numbers", bad_numbers_, "values should be numbers but do not parse in this number format");
+    lose("bad_numbers", bad_numbers_,
+         "values should be numbers but do not parse in this number format, or are negative durations");
     lose("unit_mismatch", mismatched_,
          "values are in a unit that their metric cannot have, as tools print for GPUs newer than themselves (first: " +
              mismatch_ + "); they are left out");

@@ -350,6 +350,47 @@ TEST(NcuCsv, ValueThatIsNoNumberIsALoss) {
   EXPECT_EQ(losses_of(session), "bad_numbers 1\n");  // and the name of a cache configuration is none
 }
 
+TEST(NcuCsv, DurationsAreNumbersFromZero) {
+  for (const char* duration : {"nan", "-100"}) {
+    const model::Session session = session_of(kRawHead + "\"1\",\"7\",\"app\",\"host\",\"k\",\"1\",\"7\",\"" +
+                                              duration + "\",\"CachePreferNone\"\n");
+    EXPECT_TRUE(std::isnan(value_of(session, 1, "gpu__time_duration.sum"))) << duration;
+    EXPECT_EQ(losses_of(session), "bad_numbers 1\n") << duration;
+    const model::Session details =
+        session_of(std::string(kHeader) + row("0", "gpu__time_duration.sum", "us", duration));
+    EXPECT_TRUE(std::isnan(value_of(details, 0, "gpu__time_duration.sum"))) << duration;
+    EXPECT_EQ(losses_of(details), "bad_numbers 1\n") << duration;
+  }
+}
+
+TEST(NcuCsv, ValuesWithoutUnitsAreNotTakenForBaseUnits) {
+  const auto error_of = [](const std::string& text) {
+    const auto session = read_text(text, "x.csv", {});
+    return session ? "" : session.error().where + ": " + session.error().what;
+  };
+  const std::size_t units = kRawHead.find('\n') + 1, rows = kRawHead.find('\n', units) + 1;
+  EXPECT_EQ(error_of(kRawHead.substr(0, units) + kRawHead.substr(rows)), "x.csv:2: the row of units is missing");
+  EXPECT_EQ(error_of(kRawHead.substr(0, units) + "\"\",\"\",\"\",\"\",\"\"\n" + kRawHead.substr(rows)),
+            "x.csv:2: the row of units is shorter than the header");
+  std::string no_column(kHeader);
+  no_column.replace(no_column.find("\"Metric Unit\","), 14, "");
+  EXPECT_EQ(error_of(no_column + row("0", "gpu__time_duration.sum", "us", "1")),
+            "x.csv:1: the header has a column 'Metric Name' but no 'Metric Unit'");
+  std::string no_unit = kRawHead;
+  no_unit.replace(no_unit.find("\"ns\""), 4, "\"\"");
+  EXPECT_EQ(losses_of(session_of(no_unit)), "unit_mismatch 1\n");
+  EXPECT_TRUE(std::isnan(value_of(session_of(no_unit), 0, "gpu__time_duration.sum")));
+}
+
+TEST(NcuCsv, UnitsOfALogThatWasAppendedToAreItsOwn) {
+  std::string second = kRawHead;
+  second.replace(second.find("\"ns\""), 4, "\"us\"");
+  const model::Session session = session_of(kRawHead + second);
+  EXPECT_EQ(losses_of(session), "");
+  EXPECT_EQ(value_of(session, 0, "gpu__time_duration.sum"), 100);
+  EXPECT_EQ(value_of(session, 1, "gpu__time_duration.sum"), 100'000);
+}
+
 TEST(NcuCsv, FileThatEndsInsideARowIsTorn) {
   const std::string row = "\"1\",\"7\",\"app\",\"host\",\"k\",\"1\",\"7\",\"200\",";
   for (const std::size_t length : {row.size(), row.size() - 7, std::size_t{11}}) {
