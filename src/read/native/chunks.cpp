@@ -101,6 +101,10 @@ Chunks find_chunks(std::span<const std::byte> file, const Release& release) {
     at = std::max(end, at + kPage) / kPage * kPage;
     if (end % kPage != 0) break;
   }
+  // Cut between two chunks. A process counts a chunk when its file has room for it.
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
+  if (found.header_whole && found.header.used_bytes > file.size() && found.header.used_bytes < kMost)
+    found.truncated_bytes = std::max(found.truncated_bytes, found.header.used_bytes - file.size());
   std::ranges::stable_sort(found.list, [](const Chunk& a, const Chunk& b) {
     return a.stream != b.stream ? a.stream < b.stream : a.sequence < b.sequence;
   });

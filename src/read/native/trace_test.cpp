@@ -359,6 +359,13 @@ TEST(Trace, WhatIsInUseIsReadAndNoHole) {
   }
 }
 
+TEST(Trace, AFileThatIsCutBetweenTwoChunksIsTorn) {
+  Capture c;
+  c.chunk(0, 0, 7).string(1, "A").push(1, 10).pop(11);
+  c.header().used_bytes = c.bytes().size() + 8192;
+  EXPECT_EQ(show(c.bytes()), "A [10, 11] 7\n! torn_tail 8192\n");
+}
+
 TEST(Trace, ANewerMinorVersionIsRead) {
   Capture c;
   c.header().minor = 9;
