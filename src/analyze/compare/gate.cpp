@@ -60,6 +60,12 @@ model::GateCheck checked(const model::ComparedValue& value, bool by_runs, double
   if (upper < most) return check;
   check.hidden = true;
   check.verdict = GateVerdict::kUndecided;
+  if (change.low.value_or(0) >= most) {  // alone it would be: the adjustment for all values takes more runs
+    check.runs_to_decide = 2 * std::max(kFewestRuns, by_runs ? runs : 1);
+    check.text += fmt::format(" among all values, though beyond the limit; about {} runs per side would decide",
+                              *check.runs_to_decide);
+    return check;
+  }
   check.runs_to_decide = runs_to_decide(change.ratio.value_or(1), upper, most, by_runs ? runs : 1);
   check.text +=
       fmt::format(", which is too wide for the limit; about {} runs per side would decide", *check.runs_to_decide);

@@ -38,24 +38,18 @@ Sorted sorted(const TwoGroups& value) {
   return out;
 }
 
-/// Mean without the fifth at each end, and the squares about the winsorised mean. `x` ascends.
-struct Trimmed {
-  double mean = 0, squares = 0, kept = 0;
-};
+/// Mean without the fifth at each end. `x` ascends.
+double trimmed_mean(std::span<const double> x) {
+  const std::size_t cut = x.size() / 5, kept = x.size() - 2 * cut;
+  const std::span<const double> inner = x.subspan(cut, kept);
+  return std::accumulate(inner.begin(), inner.end(), 0.0) / static_cast<double>(kept);
+}
 
-Trimmed trimmed(std::span<const double> x) {
-  const std::size_t n = x.size(), cut = n / 5;
-  Trimmed out;
-  out.kept = static_cast<double>(n - 2 * cut);
-  double sum = 0, winsorised = 0;
-  for (std::size_t i = cut; i < n - cut; ++i) sum += x[i];
-  const auto ends = static_cast<double>(cut);
-  out.mean = sum / out.kept;
-  winsorised = (sum + ends * (x[cut] + x[n - cut - 1])) / static_cast<double>(n);
-  const auto square = [&](double value) { return (value - winsorised) * (value - winsorised); };
-  for (std::size_t i = cut; i < n - cut; ++i) out.squares += square(x[i]);
-  out.squares += ends * (square(x[cut]) + square(x[n - cut - 1]));
-  return out;
+/// Sum of the distances of all values from `center`, of the trimmed ones too.
+double distances(std::span<const double> x, double center) {
+  double sum = 0;
+  for (const double value : x) sum += std::abs(value - center);
+  return sum;
 }
 
 /// Room for the two groups of a deal.
@@ -68,10 +62,11 @@ double statistic(const Sorted& value, const std::vector<char>& in_b, Groups& gro
   groups.b.clear();
   for (std::size_t i = 0; i < value.values.size(); ++i)
     (in_b[value.units[i]] ? groups.b : groups.a).push_back(value.values[i]);
-  const Trimmed a = trimmed(groups.a), b = trimmed(groups.b);
-  const double freedom = std::max(1.0, a.kept + b.kept - 2);
-  const double scale = std::sqrt((a.squares + b.squares) / freedom * (1 / a.kept + 1 / b.kept)) + value.floor;
-  const double t = scale > 0 ? (b.mean - a.mean) / scale : 0;
+  const double a = trimmed_mean(groups.a), b = trimmed_mean(groups.b);
+  const auto na = static_cast<double>(groups.a.size()), nb = static_cast<double>(groups.b.size());
+  const double deviation = (distances(groups.a, a) + distances(groups.b, b)) / (na + nb);
+  const double scale = deviation * std::sqrt(1 / na + 1 / nb) + value.floor;
+  const double t = scale > 0 ? (b - a) / scale : 0;
   return tail == Tail::kBoth ? std::abs(t) : t;
 }
 

@@ -7,11 +7,14 @@
 // distribution, keeps what regions have in common (nested regions move together), and holds the chance of one or more
 // false alarms over all values below alpha, however many there are. What it assumes is that runs are exchangeable where
 // nothing changed.
-//   t = (mean of B - mean of A) / (pooled deviation * sqrt(1/hA + 1/hB) + floor)
-// on logarithms where all values are positive, with means trimmed by a fifth at each end, h units kept and winsorised
-// squares (K. K. Yuen, Biometrika 61, 1974): from 5 runs on, one that something else disturbed decides nothing. The
-// floor, 0.1 % of the value, keeps a value that happens to be constant from deciding everything (Tusher, Tibshirani and
-// Chu, PNAS 98, 2001). O(deals x values x units).
+//   t = (mean of B - mean of A) / (mean distance from the own group's mean * sqrt(1/nA + 1/nB) + floor)
+// on logarithms where all values are positive, with means trimmed by a fifth at each end (K. K. Yuen, Biometrika 61,
+// 1974): from 5 runs on, one that something else disturbed does not move them. The distances are of all values, the
+// trimmed ones too. Yuen's own deviation, which trims them as well, does not see that a deal exchanged one run of A for
+// one of B. With 5 runs a side, 25 of the 252 deals exchange one, and each had a t about as large as that of the true
+// groups: p stayed above alpha in a third of all cases, however large the change. The floor, 0.1 % of the value, keeps
+// a value that happens to be constant from deciding everything (Tusher, Tibshirani and Chu, PNAS 98, 2001).
+// O(deals x values x units).
 //
 // Interval: Hodges and Lehmann's shift between two samples with the exact distribution of the Mann-Whitney U (Hollander
 // and Wolfe, "Nonparametric Statistical Methods", section 4.3), as ratio; it is of one value, without adjustment.

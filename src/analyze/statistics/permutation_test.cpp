@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
 namespace rangescope::analyze {
@@ -74,6 +75,52 @@ TEST(Permutation, FalseAlarmsOverAllValues) {
   }
   EXPECT_LE(alarms, kTrials * 7 / 100);
   EXPECT_GE(alarms, kTrials * 2 / 100);  // and it is no test that never fires
+}
+
+/// In what share of `trials` a change of `effect` deviations is significant at the 2.5 % of a gate, with `n` runs a
+/// side that differ by 0.5 %. `disturbed`: one run, of A and of B by turns, takes twice as long.
+double found(std::size_t n, double effect, int trials, bool disturbed = false) {
+  constexpr double kDeviation = 0.005;
+  std::mt19937_64 random(n);
+  std::normal_distribution<double> noise(0, kDeviation);
+  int count = 0;
+  for (int trial = 0; trial < trials; ++trial) {
+    TwoGroups value;
+    for (std::size_t i = 0; i < n; ++i) {
+      value.a.push_back(std::exp(noise(random)));
+      value.b.push_back(std::exp(noise(random) + effect * kDeviation));
+    }
+    if (disturbed) (trial % 2 == 0 ? value.a : value.b)[0] *= 2;
+    if (permutation_test({&value, 1}, Tail::kMore, 1000)[0] <= 0.025) ++count;
+  }
+  return static_cast<double>(count) / trials;
+}
+
+// With 5 runs a side 2.9 times the time was noise in a third of all cases.
+TEST(Permutation, AChangeFarBeyondTheNoiseIsAlwaysFound) {
+  const std::vector<TwoGroups> seen = {{{2.130, 2.135, 2.131, 2.139, 2.137}, {6.127, 6.120, 6.139, 6.125, 6.131}}};
+  EXPECT_DOUBLE_EQ(permutation_test(seen, Tail::kMore, 10000)[0], 1.0 / 252);
+  EXPECT_DOUBLE_EQ(permutation_test(seen, Tail::kBoth, 10000)[0], 2.0 / 252);
+  for (std::size_t n = 4; n <= 10; ++n)
+    for (const double effect : {8.0, 20.0, 200.0}) EXPECT_EQ(found(n, effect, 60), 1) << n << " runs, " << effect;
+}
+
+TEST(Permutation, OneDisturbedRunAmongFiveHidesNoChange) {
+  for (std::size_t n = 5; n <= 10; ++n) EXPECT_EQ(found(n, 20, 60, true), 1) << n << " runs";
+}
+
+TEST(Permutation, FalseAlarmsForEveryNumberOfRuns) {
+  constexpr int kTrials = 300;
+  double all = 0;
+  for (std::size_t n = 4; n <= 10; ++n) {
+    for (const bool disturbed : {false, true}) {
+      const double share = found(n, 0, kTrials, disturbed);
+      EXPECT_LE(share, 0.025 + 3 * std::sqrt(0.025 / kTrials)) << n << " runs";  // three standard deviations
+      all += share / 14;
+    }
+  }
+  EXPECT_LE(all, 0.025 + 3 * std::sqrt(0.025 / (14 * kTrials)));
+  EXPECT_GE(all, 0.015);
 }
 
 // More deals than can be counted out are drawn at random, and give nearly the same p.
