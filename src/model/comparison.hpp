@@ -79,7 +79,7 @@ struct ComparedKernel {
 /// Something of the surroundings that is not the same on all sides.
 struct EnvironmentDifference {
   std::string what;                 ///< "GPU", "arguments", "driver", "env.CUDA_VISIBLE_DEVICES"
-  std::vector<std::string> values;  ///< of each side, "" where it does not say
+  std::vector<std::string> values;  ///< of each side; "": unknown, "(none)": known to be empty
   bool heavy = false;               ///< times are expected to differ because of it: another GPU, driver, CPU
 };
 

@@ -539,8 +539,10 @@ class Comparer {
       Change& change = *hypotheses[i].change;
       change.p = p[i];
       if (const auto interval = ratio_interval(groups[i])) {
-        change.low = interval->low;
-        change.high = interval->high;
+        // The ratio is of medians of all runs (of single runs: of all instances), and the interval of the shift between
+        // runs (stretches), so the ratio may lie just outside. The interval is widened to it.
+        change.low = std::min(interval->low, change.ratio.value_or(interval->low));
+        change.high = std::max(interval->high, change.ratio.value_or(interval->high));
         change.confidence = interval->confidence;
       }
       change.standing = standing_of(change, options_.alpha);

@@ -111,6 +111,21 @@ TEST(Compare, SingleRunsAreComparedByTheirOccurrencesAndSaySo) {
   EXPECT_EQ(find(*done, {"step", "mlp"}).values[0].changes[0].standing, Standing::kMore);
 }
 
+// Every stretch shows +16 %, the median of the whole run +17 %.
+TEST(Compare, TheIntervalHoldsTheChange) {
+  std::vector<Side> sides = {side("a", 1), side("b", 1)};
+  for (std::size_t s = 0; s < 2; ++s) {
+    DigestRegion& one = sides[s].runs[0].regions[2];
+    one.wall_ns.assign(48, s == 0 ? 100 : 116);
+    one.values["wall_ns.median"] = s == 0 ? 100 : 117;
+  }
+  const auto done = compare(sides);
+  ASSERT_TRUE(done);
+  const auto& change = find(*done, {"step", "mlp"}).values[0].changes[0];
+  EXPECT_DOUBLE_EQ(*change.low, 1.16);
+  EXPECT_DOUBLE_EQ(*change.high, 1.17);
+}
+
 TEST(Compare, TooFewOccurrencesAreNotTested) {
   std::vector<Side> sides = {side("a", 1), side("b", 1, 140, 2)};
   for (DigestRegion& one : sides[1].runs[0].regions) one.wall_ns.resize(15);
@@ -176,7 +191,7 @@ TEST(Compare, WhatDiffersAroundTheRunsComesOutHeavyFirst) {
   EXPECT_EQ(done->environment[0].what, "GPU");
   EXPECT_TRUE(done->environment[0].heavy);
   EXPECT_EQ(done->environment[1].what, "arguments");
-  EXPECT_EQ(done->environment[1].values, (std::vector<std::string>{"", "--layers 3"}));
+  EXPECT_EQ(done->environment[1].values, (std::vector<std::string>{"(none)", "--layers 3"}));
   EXPECT_EQ(done->environment[2].what, "env.CUDA_VISIBLE_DEVICES");
 }
 

@@ -42,7 +42,7 @@ std::vector<model::EnvironmentDifference> environment_differences(std::span<cons
   for (std::size_t s = 0; s < sides.size(); ++s) {
     for (const model::Digest& run : sides[s].runs) {
       for (const auto& [name, value] : facts_of(run)) {
-        known[s][name].insert(value);
+        known[s][name].insert(value.empty() ? "(none)" : value);
         names.insert(name);
       }
     }
