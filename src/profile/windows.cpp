@@ -32,6 +32,7 @@
 #include "base/server.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "collect/native/trim.hpp"
 #include "config/schema.hpp"
 #include "profile/record.hpp"
 #include "read/registry.hpp"
@@ -92,6 +93,16 @@ void finish_mark(const fs::path& run, const fs::path& folder) {
   left.start_unix_ns = manifest->start_unix_ns;
   (void)record->ended(left);
   (void)record->finish(0, "ok", "", {});
+}
+
+/// The program has ended: what it still had open when the mark was made has its length now.
+void seal_mark(const fs::path& folder) {
+  (void)collect::native::trim_captures(folder / "native");
+  auto manifest = runs::read_manifest(base::in_place(folder));
+  auto files = runs::prove_files(base::in_place(folder));
+  if (!manifest || !files) return;
+  manifest->files = std::move(*files);
+  (void)runs::write_manifest(folder, *manifest);
 }
 
 bool is_of_this_user(int client) {
@@ -209,6 +220,7 @@ struct Windows::State {
   std::deque<Closed> ring;  ///< of --keep-last
   History history;          ///< of --when
   std::uint32_t own_marks = 0;
+  std::vector<fs::path> marks;                       ///< their folders
   wire::launched::Launched open;                     ///< start_ns 0: none is
   std::set<std::pair<pid_t, std::uint32_t>> naming;  ///< processes that name what was sampled in a window
 
@@ -431,6 +443,7 @@ std::string Windows::State::mark(const std::string& name) {
     finish_mark(run, folder);
   });
   ring.clear();
+  marks.push_back(folder);
   return "ok " + folder.string() + "\n";
 }
 
@@ -568,6 +581,7 @@ void Windows::ended() {
   const std::uint64_t one = 1;
   (void)!::write(state_->wake, &one, sizeof one);
   state_->thread.join();
+  for (const fs::path& mark : state_->marks) seal_mark(mark);
   std::error_code ignored;
   fs::remove(base::in_place(state_->captures / control::kSocket), ignored);
   if (state_->windows == 0) fs::remove_all(base::in_place(state_->folder_of(1)), ignored);  // made before it was opened

@@ -238,6 +238,10 @@ class Windows(unittest.TestCase):
         self.assertGreater(last["run"]["windows"][0]["after_ns"], first["after_ns"] + 1e9)
         self.assertLess(last["run"]["duration_ns"], 2.2e9)
         self.assertGreater(self.regions(last)[("main", "step")]["occurrences"], 50)
+        for run in (marked, os.path.dirname(self.captures())):  # what was open is cut, and proved
+            self.assertEqual(self.tool("runs", "verify", run).stdout.count("still being written"), 0)
+        for capture in glob.glob(f"{marked}/native/*/*.rstrace"):
+            self.assertLess(os.path.getsize(capture), 1 << 30)
         self.assertIn("main > step", self.tool("compare", marked, os.path.dirname(self.captures())).stdout)
 
     def test_a_slow_range_and_a_crash_keep_them_too(self):
