@@ -1,5 +1,6 @@
 #include "collect/launch.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -58,16 +59,18 @@ base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options)
   if (plan.collector != "native" || captures == plan.set_env.end()) return base::run(command);
   using namespace std::chrono;
   const auto since = [](auto clock) { return duration_cast<nanoseconds>(clock.now().time_since_epoch()).count(); };
-  const auto note = [&](const wire::launched::Launched& launched) {  // a report without it begins at the first record
-    (void)base::write_file(std::filesystem::path(captures->second) / wire::launched::kFile,
-                           wire::launched::text_of(launched));
-  };
-  note({since(system_clock()), since(steady_clock()), 0});
+  // A report without it begins at the first record, and ends at the last.
+  const std::filesystem::path file = std::filesystem::path(captures->second) / wire::launched::kFile;
+  (void)base::write_file(file, wire::launched::text_of({since(system_clock()), since(steady_clock()), 0}));
+  // Held, since samplers may leave no descriptor for the end (ulimit -n 14).
+  const int held = ::open(base::in_place(file).c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
   auto ended = base::run(command);
   if (ended) {
     const std::int64_t start_ns = since(steady_clock()) - (since(system_clock()) - ended->start_unix_ns);
-    note({ended->start_unix_ns, start_ns, start_ns + ended->wall_ns});
+    const std::string text = wire::launched::text_of({ended->start_unix_ns, start_ns, start_ns + ended->wall_ns});
+    if (!base::write_file(file, text) && held >= 0) (void)!::pwrite(held, text.data(), text.size(), 0);
   }
+  if (held >= 0) ::close(held);
   return ended;
 }
 

@@ -63,6 +63,13 @@ class Ends(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (3, plain.stdout), done.stderr)
         self.assertIn("leaf", done.stderr)  # what was captured is reported
         self.assertEqual(self.status()["program"], "exit code 3")
+        for most in range(12, 17):  # what is left for samplers, and then for the program's end
+            root = os.path.join(self.folder, str(most))
+            self.profile("sleep 0.3", f"ulimit -n {most};", root)
+            run, = glob.glob(os.path.join(root, "*"))
+            for launched in glob.glob(os.path.join(run, "native", "launched")):  # where its begin could be written
+                with open(launched) as f:
+                    self.assertIn("end_ns ", f.read(), most)
 
     def test_reader_without_memory(self):
         """The program takes our memory away: its exit code is passed on, and the status is written."""
