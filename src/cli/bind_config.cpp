@@ -27,6 +27,18 @@ bool splits(const config::Key& key) {
          key.path != "report.tokens" && key.path != "report.work" && !key.path.starts_with("kernels.");
 }
 
+/// A key's error ends like that of any other option where the option set the key: "--timeout: '-5' is not ...", kUsage.
+base::Error of_option(base::Error error) {
+  const std::size_t option = error.where.find(": --");
+  if (!profile::on_command_line(error.where) || option == std::string::npos) return error;
+  error.code = base::Code::kUsage;
+  error.where = error.where.substr(option + 2);
+  if (const config::Key* key = config::find_flag(error.where);
+      key != nullptr && error.what.starts_with(std::string(key->path) + ": "))
+    error.what = error.what.substr(key->path.size() + 2);
+  return error;
+}
+
 }  // namespace
 
 void ConfigArguments::options(const Arguments& app, bool aliases, const std::vector<std::string_view>& only) {
@@ -117,7 +129,7 @@ base::Result<config::Config> ConfigArguments::compose(const std::vector<std::str
                         "Write key=value, or put the program after --.");
   auto in = TRY(inputs(program));
   auto config = config::compose(in);
-  if (!config) return config;
+  if (!config) return tl::make_unexpected(of_option(std::move(config.error())));
   if (const std::string_view key = profile::gating_key(*config); !key.empty()) {
     base::info(std::string(key) + " asks for a recording by Nsight Systems: pipeline.nsys.enable=true");
     in.overrides.push_back(config::set_text("pipeline.nsys.enable", "true", "implied by " + std::string(key)));

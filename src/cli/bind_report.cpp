@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
 #include "base/text.hpp"
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
@@ -17,6 +21,18 @@ void bind_json(const Arguments& app, std::string& format) {
   app.under("Report").add_flag("--json", [&format] { format = "json"; });
 }
 
+/// A name without an ending is of a table, as is a log; report.v2 has none.
+void check_ending(const std::string& to) {
+  const std::string ending = std::filesystem::path(to).extension().string();
+  const bool letters = ending.size() > 1 && std::all_of(ending.begin() + 1, ending.end(),
+                                                        [](unsigned char c) { return std::isalpha(c) != 0; });
+  if ((!letters && ending != ".gz") || ending == ".log" || ending == ".out" || to.starts_with("/dev/")) return;
+  std::vector<std::string> known;
+  for (const auto& exporter : report::exporters()) known.push_back("." + std::string(exporter.extension));
+  refuse("--to", "no format has the file extension '" + base::printable(ending) + "'",
+         "Use one of " + base::join(known, " ") + ", or name the format: -f table");
+}
+
 void bind_report(const Arguments& command, ReportChoice& choice) {
   const Arguments app = command.under("Report");
   std::vector<std::string> formats;
@@ -24,7 +40,7 @@ void bind_report(const Arguments& command, ReportChoice& choice) {
   app.add_option("-f,--format", choice.format).type_name(base::join(formats, "|"));
   bind_json(app, choice.format);
   bind_destination(app, choice);
-  app.when_parsed([app, &choice] {
+  app.when_parsed([app, formats, &choice] {
     for (const std::string_view ending : {".pdf", ".png", ".jpg", ".svg", ".docx", ".xlsx", ".ods"})
       if (choice.to.ends_with(ending))
         refuse("--to", "there is no output format " + std::string(ending),
@@ -38,6 +54,12 @@ void bind_report(const Arguments& command, ReportChoice& choice) {
       longest = ending.size();
       choice.format = exporter.name;
     }
+    const auto named = std::find(formats.begin(), formats.end(), choice.to.substr(choice.to.rfind('.') + 1));
+    if (longest == 0 && named != formats.end() && choice.to.find('.') != std::string::npos) {  // x.perfetto
+      choice.format = *named;
+      return;
+    }
+    if (longest == 0) check_ending(choice.to);
   });
   app.add_count("--depth", choice.style.depth);
   app.add_option("--sort", choice.style.sort);
