@@ -143,8 +143,10 @@ Done Engine::run() {
   } else if (auto ready = prepare(); !ready) {
     return {say(ready.error())};
   }
-  if (args_.dry_run) return {print_plans()};
   const auto program = config_.list("workload.command");
+  if (const auto chosen = args_.native.extra_env.find(wire::kFunctions); chosen != args_.native.extra_env.end())
+    chosen->second = name_main(chosen->second, program);
+  if (args_.dry_run) return {print_plans()};
   // Whoever attaches is none of a job's ranks, whatever its own environment holds.
   const auto place = args_.attach ? base::Result<runs::job::Place>() : place_in_job(config_);
   if (!place) return {say(place.error())};
@@ -387,8 +389,9 @@ base::Result<void> Engine::plan_counters() {
 
 /// Shell commands that do by hand what the stages would do, up to the reading of what was captured.
 int Engine::print_plans() {
-  run_ = std::filesystem::absolute(config_.text("run.dir").value_or(
-      runs::next_run_dir(config_.text("run.root").value_or(std::string(runs::kDefaultRoot))).string()));
+  const std::filesystem::path root = config_.text("run.root").value_or(std::string(runs::kDefaultRoot));
+  std::error_code ignored;
+  run_ = std::filesystem::absolute(config_.text("run.dir").value_or(runs::next_run_dir(root).string()), ignored);
   const auto print = [&](const std::string& what, const base::Result<collect::Plan>& plan) {
     if (!plan) return say(plan.error());
     for (const std::string& text : plan->notes) base::info(what + ": " + text);

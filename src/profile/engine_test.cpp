@@ -8,6 +8,7 @@
 #include "base/temporary_folder.hpp"
 #include "config/compose.hpp"
 #include "profile/captures.hpp"
+#include "profile/sampling.hpp"
 #include "runs/stages.hpp"
 #include "runs/status.hpp"
 
@@ -122,6 +123,41 @@ TEST(KeptFile, IsARecordingButNoTimelineOfOurs) {
   };
   EXPECT_EQ(kept(""), "a recording (kineto)");
   EXPECT_EQ(kept(R"("otherData": {"verdict": ["step: CPU-bound"]}, )"), "");
+}
+
+using Words = std::vector<std::string>;
+
+TEST(Functions, MainIsTheScriptsModule) {
+  const auto named = [](const Words& command) {
+    return name_main("__main__.*\nstep=__main__.step\nmy.__main__.x", command);
+  };
+  EXPECT_EQ(named({"python3", "-u", "dir/two.py", "x.py"}), "two.*\nstep=two.step\nmy.__main__.x");
+  EXPECT_EQ(named({"python3", "-m", "pkg.tool", "x.py"}), "pkg.tool.*\nstep=pkg.tool.step\nmy.__main__.x");
+  EXPECT_EQ(named({"torchrun", "train.py"}), "train.*\nstep=train.step\nmy.__main__.x");
+  EXPECT_EQ(named({"./server"}), "__main__.*\nstep=__main__.step\nmy.__main__.x");
+}
+
+TEST(Functions, APatternThatMatchesNothingIsNamed) {
+  model::Session session;
+  session.cpu.frames.push_back(
+      {model::FrameKind::kPython, session.strings.intern("work"), session.strings.intern("/home/me/two.py")});
+  const Words command{"python3", "two.py"};
+  EXPECT_EQ(unmatched_functions({"two.*", "__main__.work", "w=two.w*"}, command, session), "");
+  EXPECT_EQ(unmatched_functions({"nosuch.*", "two.work", "x=two.play"}, command, session),
+            "--functions 'nosuch.*', 'x=two.play' matched no Python function that was seen; those of the script are "
+            "'two.*' or '__main__.*'");
+  EXPECT_EQ(unmatched_functions({"nosuch.*"}, Words{"./server"}, {}),
+            "--functions 'nosuch.*' matched no Python function that was seen; a pattern is FILE.FUNCTION, as in "
+            "'train.*' of train.py");
+}
+
+// The library in the program saw more functions than were sampled.
+TEST(Functions, WithGpuWorkARegionMayBeOfAPattern) {
+  model::Session session;
+  session.launches.emplace_back();
+  session.ranges.emplace_back().name = session.strings.intern("Engine.step");
+  EXPECT_EQ(unmatched_functions({"my.engine.Engine.step", "my.*", "Engine.step=x"}, {}, session), "");
+  EXPECT_NE(unmatched_functions({"my.engine.Engine.stop"}, {}, session), "");
 }
 
 }  // namespace engine_test

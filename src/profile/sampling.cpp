@@ -1,5 +1,7 @@
 #include "profile/sampling.hpp"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -9,6 +11,7 @@
 #include "collect/native/planner.hpp"
 #include "config/metric_groups.hpp"
 #include "wire/cpu.hpp"
+#include "wire/functions.hpp"
 #include "wire/names.hpp"
 #include "wire/samples.hpp"
 
@@ -27,6 +30,50 @@ base::Result<std::vector<sample::Wanted>> wanted_counters(const SampleChoice& ch
     for (const model::GroupCounter& counter : group.counters)
       if (!counter.any.front().starts_with("nvml__")) wanted.push_back(counter.any);
   return wanted;
+}
+
+constexpr std::string_view kMain = "__main__";
+
+/// "" where the command runs no script.
+std::string main_module(std::span<const std::string> command) {
+  constexpr std::string_view kPython = ".py";
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    if (i > 0 && command[i] == "-m" && i + 1 < command.size() &&
+        base::file_name(command[i - 1]).find("python") != std::string_view::npos)
+      return command[i + 1];
+    if (!command[i].ends_with(kPython)) continue;
+    const std::string_view name = base::file_name(command[i]);
+    return std::string(name.substr(0, name.size() - kPython.size()));
+  }
+  return {};
+}
+
+/// Could a region of this name be of a function that the pattern matches? Of its place only the end is known.
+bool may_be(std::string_view pattern, const std::string& region) {
+  for (;;) {
+    if (::fnmatch(std::string(pattern).c_str(), region.c_str(), FNM_NOESCAPE) == 0) return true;
+    const std::size_t dot = pattern.find('.');
+    if (dot == std::string_view::npos) return false;
+    pattern.remove_prefix(dot + 1);
+  }
+}
+
+bool is_seen(const std::string& line, const model::Session& session) {
+  std::string chosen = line, off = "off";
+  wire::Functions functions;
+  functions.choose(off.data(), chosen.data());
+  const auto text = [&](model::StringId id) { return std::string(session.strings.view(id)); };
+  for (const model::CpuFrame& frame : session.cpu.frames)
+    if (frame.kind == model::FrameKind::kPython && frame.file != 0 &&
+        functions.find(text(frame.file).c_str(), text(frame.name).c_str()) != 0)
+      return true;
+  if (session.launches.empty()) return false;
+  const std::size_t equals = line.find('=');
+  const std::string_view pattern = std::string_view(line).substr(equals == std::string::npos ? 0 : equals + 1);
+  return std::any_of(session.ranges.begin(), session.ranges.end(), [&](const model::Range& range) {
+    const std::string name = text(range.name);
+    return equals != std::string::npos ? name == line.substr(0, equals) : may_be(pattern, name);
+  });
 }
 
 }  // namespace
@@ -106,6 +153,32 @@ std::string regions_of(const std::map<std::string, std::string>& settings) {
   };
   return lines(wire::kModules, wire::cpu::kModulesKey, "auto") + lines(wire::kFunctions, wire::cpu::kFunctionsKey, "") +
          lines(wire::kPhases, wire::cpu::kPhasesKey, "");
+}
+
+std::string name_main(std::string_view patterns, std::span<const std::string> command) {
+  const std::string module = main_module(command);
+  std::vector<std::string> lines;
+  for (const std::string_view line : base::split(patterns, '\n')) {
+    const std::size_t equals = line.find('='), begin = equals == std::string_view::npos ? 0 : equals + 1;
+    const std::string_view pattern = line.substr(begin);
+    const bool is_main = pattern == kMain || pattern.starts_with(std::string(kMain) + ".");
+    lines.push_back(is_main && !module.empty()
+                        ? std::string(line.substr(0, begin)) + module + std::string(pattern.substr(kMain.size()))
+                        : std::string(line));
+  }
+  return base::join(lines, "\n");
+}
+
+std::string unmatched_functions(const std::vector<std::string>& patterns, std::span<const std::string> command,
+                                const model::Session& session) {
+  std::vector<std::string> unmatched;
+  for (const std::string& pattern : patterns)
+    if (!is_seen(name_main(pattern, command), session)) unmatched.push_back("'" + base::printable(pattern) + "'");
+  if (unmatched.empty()) return {};
+  std::string text = "--functions " + base::join(unmatched, ", ") + " matched no Python function that was seen";
+  const std::string module = main_module(command);
+  return text + (module.empty() ? "; a pattern is FILE.FUNCTION, as in 'train.*' of train.py"
+                                : "; those of the script are '" + base::printable(module) + ".*' or '__main__.*'");
 }
 
 base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice& choice,

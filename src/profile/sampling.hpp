@@ -5,10 +5,13 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
+#include "model/session.hpp"
 #include "sample/cpu/recorder.hpp"
 #include "sample/gpu/helper.hpp"
 
@@ -35,6 +38,16 @@ struct SampleChoice {
 
 /// SampleChoice::regions by the settings of the library, which sees them where something is launched.
 [[nodiscard]] std::string regions_of(const std::map<std::string, std::string>& settings);
+
+/// Python's `__main__` in patterns ("__main__.*", "step=__main__.step"; by lines) is the module of the script that the
+/// command runs: "two" of `python3 two.py`, "pkg.tool" of `python3 -m pkg.tool`. Patterns stay as they are where the
+/// command names neither.
+[[nodiscard]] std::string name_main(std::string_view patterns, std::span<const std::string> command);
+
+/// A sentence on patterns that match no Python function of the session; "" where each matches one. With GPU work the
+/// library in the program matched them, and only regions tell: a pattern that might be one of them counts as matched.
+[[nodiscard]] std::string unmatched_functions(const std::vector<std::string>& patterns,
+                                              std::span<const std::string> command, const model::Session& session);
 
 /// What one pass of PM sampling collects on a chip.
 struct SamplePlan {
