@@ -127,7 +127,9 @@ profile::Talk talk_of(const ReportChoice& choice, int fd) {
 void say_kept(const std::filesystem::path& run, bool in_default_root) {
   std::error_code error;
   if (!std::filesystem::exists(run, error)) return;  // the program may have removed it, which was reported
-  const auto relative = std::filesystem::relative(run, error);
+  // Not relative(run, error): that throws where the working directory was removed.
+  const auto here = std::filesystem::current_path(error);
+  const auto relative = error ? std::filesystem::path() : std::filesystem::relative(run, here, error);
   const bool below = !error && !relative.empty() && !relative.string().starts_with("..");
   const std::string shown = below ? relative.string() : run.string();
   // The head of the report has its name already.

@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "config/yaml.hpp"
 #include "profile/counters.hpp"
+#include "profile/sampling.hpp"
 #include "report/formats/tables/database.hpp"
 #include "report/sink.hpp"
 #include "runs/baselines.hpp"
@@ -75,6 +76,15 @@ base::Error nothing(const std::filesystem::path& input, const model::Session& se
 config::Value settings_of(const std::filesystem::path& run) {
   auto read = run.empty() ? base::Result<config::Document>() : config::read_yaml(run / "config.yaml");
   return read ? std::move(read->root) : config::Value{};
+}
+
+std::string unmatched_in(const config::Value& settings, std::span<const std::string> command,
+                         const model::Session& session) {
+  const config::Value* functions = config::at_path(settings, "pipeline.native.functions");
+  std::vector<std::string> patterns;
+  if (functions != nullptr)
+    for (const config::Value& pattern : functions->items) patterns.push_back(pattern.text);
+  return unmatched_functions(patterns, command, session);
 }
 
 std::string text_at(const config::Value& settings, std::string_view key) {
@@ -192,12 +202,20 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   const analyze::NameFolder names(*options.fold_names, options.ranges);
   auto captured = TRY(read_captures(inputs, reading, names, std::move(read)));
   model::Session& session = captured.session;
+  const auto missing =
+      missing_captures(run.empty() ? runs::run_of(inputs.front()) : run, inputs, captured.session.losses);
+  session.losses.insert(session.losses.begin(), missing.begin(), missing.end());
+  if (!missing.empty() && session.ranges.empty() && !holds_program(session))
+    return base::fail(base::Code::kBadData, missing.front().detail, inputs.front().string(),
+                      "Restore the run from a copy; see `rangescope runs verify`");
   if (!model::holds_anything(session) && !holds_program(session))
     return tl::make_unexpected(nothing(inputs.front(), session));
   analyze::nest_names(session, options.nest);
   const base::Work analyzing("analyzing");
   analyze::RunFacts facts = known ? std::move(*known) : run_facts(inputs.front(), run);
   facts.notes = std::move(captured.notes);
+  if (std::string unmatched = unmatched_in(settings, facts.info.command, session); !unmatched.empty())
+    facts.notes.push_back(std::move(unmatched));
   auto report =
       TRY(analyze::answer(session, options, reference_of(run, !session.measurements.empty()), std::move(facts), tally));
   return Analyzed{std::move(session), std::move(report), std::move(captured.parts)};

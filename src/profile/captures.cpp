@@ -12,6 +12,10 @@
 #include "report/formats/tables/database.hpp"
 #include "runs/imports.hpp"
 #include "runs/layout.hpp"
+#include "runs/manifest.hpp"
+#include "wire/cpu.hpp"
+#include "wire/native.hpp"
+#include "wire/samples.hpp"
 
 namespace rangescope::profile {
 namespace {
@@ -160,6 +164,50 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
   return captured;
 }
 
+std::vector<model::Loss> missing_captures(const fs::path& run, std::span<const fs::path> inputs,
+                                          const std::vector<model::Loss>& known) {
+  const auto manifest = runs::read_manifest(run);
+  if (!manifest || manifest->end_unix_ns == 0) return {};
+  std::error_code error;
+  const fs::path whole = fs::absolute(run, error).lexically_normal();
+  const auto is_read = [&](const fs::path& name) {
+    return std::any_of(inputs.begin(), inputs.end(), [&](const fs::path& input) {
+      const fs::path below = name.lexically_relative(within(input, whole));
+      return !below.empty() && *below.begin() != "..";
+    });
+  };
+  std::vector<std::string> gone, cut;
+  std::uint64_t bytes = 0;
+  for (const auto& [name, proof] : manifest->files) {
+    const std::string extension = fs::path(name).extension().string();
+    const bool capture = extension == wire::native::kSuffix || extension == ".gpu" || extension == wire::cpu::kSuffix ||
+                         extension == wire::samples::kSuffix;
+    if (!capture || !is_read(name)) continue;
+    if (const std::uint64_t size = fs::file_size(whole / name, error); error) {
+      gone.push_back(base::printable(name));
+    } else if (size < proof.bytes) {
+      cut.push_back(base::printable(name));
+      bytes += proof.bytes - size;
+    }
+  }
+  const auto names = [](std::vector<std::string>& all) {
+    const std::size_t count = all.size();
+    constexpr std::size_t kNamed = 3;
+    if (count > kNamed) all.resize(kNamed);
+    return base::join(all, ", ") + (count > kNamed ? " and " + std::to_string(count - kNamed) + " more" : "");
+  };
+  std::vector<model::Loss> losses;
+  if (const std::size_t count = gone.size(); count > 0)
+    losses.push_back(
+        {"unreadable_captures", count, "the run had more captures when it ended; missing: " + names(gone)});
+  const bool noticed = std::any_of(known.begin(), known.end(), [](const model::Loss& loss) {
+    return loss.kind == "torn_tail" || loss.kind == "truncated_header" || loss.kind == "torn_samples";
+  });
+  if (!cut.empty() && !noticed)
+    losses.push_back({"torn_tail", bytes, "bytes that captures had when the run ended are missing: " + names(cut)});
+  return losses;
+}
+
 std::string kept_file(const fs::path& file) {
   const auto head = base::read_head(file, 256);
   // Our own exports, of which timelines for Chrome are read like PyTorch's.
@@ -169,8 +217,8 @@ std::string kept_file(const fs::path& file) {
   if (head->find("rangescope.baseline/") != std::string::npos) return "a baseline";
   const fs::path run = runs::run_of(file);
   std::error_code error;
-  const bool report =
-      file.filename().string().starts_with("report.") && fs::equivalent(run, fs::absolute(file).parent_path(), error);
+  const bool report = file.filename().string().starts_with("report.") &&
+                      fs::equivalent(run, fs::absolute(file, error).parent_path(), error);
   return run.empty() || report ? std::string() : "a part of the run " + run.filename().string();
 }
 

@@ -43,6 +43,12 @@ using Sessions = std::map<std::filesystem::path, model::Session>;
                                                    const read::Options& options, const analyze::NameFolder& names,
                                                    Sessions read = {});
 
+/// Captures of a finished run, below `inputs`, that are gone or shorter than its manifest has them: a file that was cut
+/// between two blocks looks whole. `known`: what their readers noticed by themselves.
+[[nodiscard]] std::vector<model::Loss> missing_captures(const std::filesystem::path& run,
+                                                        std::span<const std::filesystem::path> inputs,
+                                                        const std::vector<model::Loss>& known);
+
 /// What a file is that others read, so that an output does not replace it: "a baseline", "a recording (native)"; "" for
 /// any other.
 [[nodiscard]] std::string kept_file(const std::filesystem::path& file);

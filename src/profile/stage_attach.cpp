@@ -77,7 +77,7 @@ constexpr auto kPatience = std::chrono::seconds(10);
 class GpuSide {
  public:
   GpuSide(sample::cpu::Target target, const fs::path& captures, std::uint64_t most_bytes)
-      : target_(std::move(target)), captures_(fs::absolute(captures)), most_bytes_(most_bytes) {}
+      : target_(std::move(target)), captures_(captures), most_bytes_(most_bytes) {}
   GpuSide(const GpuSide&) = delete;
   GpuSide& operator=(const GpuSide&) = delete;
   ~GpuSide() { end(); }

@@ -315,7 +315,7 @@ base::Result<void> Engine::repetitions() {
                    .message = message,
                    .wall_ns = whole ? whole->wall_ns : 0,
                    .results = model::count_ranges(*native_session_) + native_session_->kernels.size(),
-                   .report = fs::relative(median / "native", run_).string()});
+                   .report = (median / "native").lexically_relative(run_).string()});
   return {};
 }
 

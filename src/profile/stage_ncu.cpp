@@ -168,7 +168,7 @@ Outcome Engine::ncu_step(Step step, const std::string& report, const std::vector
       StageRunner::stage_of("ncu", "ncu " + collect::to_string(ncu_can_->version),
                             std::string(collect::step_name(step)) + (trial ? " (one instance)" : ""), outcome, *ran);
   stage.results = seen.results;
-  if (!file.empty()) stage.report = fs::relative(file, run_).string();
+  if (!file.empty()) stage.report = file.lexically_relative(run_).string();
   runner_->record(std::move(stage));
   if (outcome.result == collect::Result::kOk && !trial) {
     cut_short("ncu", ran->ended);

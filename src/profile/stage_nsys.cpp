@@ -86,7 +86,7 @@ base::Result<void> Engine::nsys_stage() {
     runs::Stage stage = StageRunner::stage_of("nsys", tool, "profile", outcome, ran);
     stage.attempt = attempt;
     stage.results = seen.results;
-    if (reports) stage.report = fs::relative(reports->front(), run_).string();
+    if (reports) stage.report = reports->front().lexically_relative(run_).string();
     runner_->record(std::move(stage));
     if (outcome.result == collect::Result::kOk) {
       captured_.emplace_back("nsys");

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The command line as a user meets it: exit codes, streams, signals, run directories. Usage: commands.py BIN_DIR"""
 import csv
+import glob
 import io
 import json
 import os
@@ -354,6 +355,33 @@ class Report(InAFolder):
         self.assertEqual(several.returncode, 64)
         self.assertIn(os.path.basename(self.runs()[0]), several.stderr)
 
+    def test_a_capture_that_is_gone_or_cut_is_a_loss(self):
+        self.tool("profile", "-q", "--", VICTIM)
+        kept = glob.glob(os.path.join(self.runs()[-1], "native", "*.rstrace"))[0]
+        with open(kept, "rb") as f:
+            whole = f.read()
+        self.assertEqual(json.loads(self.tool("report", "latest", "--json").stdout)["losses"], [])
+        os.truncate(kept, 4096)  # its header alone
+        cut = json.loads(self.tool("report", "latest", "--json").stdout)["losses"]
+        self.assertEqual([(loss["kind"], loss["count"]) for loss in cut], [("torn_tail", len(whole) - 4096)])
+        os.remove(kept)
+        gone = self.tool("report", "latest")
+        self.assertIn("missing: native/" + os.path.basename(kept), gone.stdout + gone.stderr)
+        with open(kept, "wb") as f:
+            f.write(whole)
+        self.assertEqual(json.loads(self.tool("report", "latest", "--json").stdout)["losses"], [])
+
+    def test_a_working_directory_that_is_gone(self):
+        for words in (["--run-dir", os.path.join(self.folder, "run")], ["--runs", os.path.join(self.folder, "runs")]):
+            done = subprocess.run(["sh", "-c", 'mkdir x; cd x; rmdir ../x; exec "$@"', "sh", TOOL, "profile", *words, "--", VICTIM],
+                                  cwd=self.folder, env=self.env, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("run kept in " + words[1], done.stderr)
+        for words in (["report", "../run"], ["profile", "--dry-run", "--", VICTIM]):
+            done = subprocess.run(["sh", "-c", 'mkdir x; cd x; rmdir ../x; exec "$@"', "sh", TOOL, *words],
+                                  cwd=self.folder, env=self.env, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_a_full_disk_is_said(self):
         self.tool("profile", "--", VICTIM)
         with open("/dev/full", "w", encoding="utf-8") as full:
@@ -472,6 +500,17 @@ class Words(InAFolder):
             self.assertEqual(self.tool("report", "-o", name).returncode, 0)
             with open(os.path.join(self.folder, name), encoding="utf-8") as f:
                 self.assertTrue(f.read().startswith(begins), name)
+        for name in ("a.foo", "a.json.gz"):
+            unknown = self.tool("report", "-o", name)
+            self.assertEqual(unknown.returncode, 64)
+            self.assertIn("no format has the file extension", unknown.stderr)
+            self.assertIn(".txt .json", unknown.stderr)
+            self.assertFalse(os.path.exists(os.path.join(self.folder, name)))
+        for name in ("a", "a.log", "a.v2", "./a"):
+            self.assertEqual(self.tool("report", "-o", name).returncode, 0, name)
+        self.assertEqual(self.tool("report", "-o", "a.perfetto").returncode, 0)
+        with open(os.path.join(self.folder, "a.perfetto"), "rb") as f:
+            self.assertEqual(f.read(1), b"\n")  # a packet
         self.tool("report", "-o", "b.html", "-f", "json")
         with open(os.path.join(self.folder, "b.html"), encoding="utf-8") as f:
             json.load(f)
@@ -505,6 +544,12 @@ class Words(InAFolder):
         self.assertEqual((version["schema"], version["formats"]["report"]), ("rangescope.version/1", "rangescope.report/1"))
         self.assertTrue(self.tool("--version").stdout.startswith(version["tool"] + "\n"))
         self.assertEqual(self.tool().returncode, 64)
+
+    def test_a_wrong_value_of_an_option_is_one_sentence(self):
+        for option, value, what in (("--timeout", "-5", "is not a duration"), ("--every", "0", "is not a whole number from 1")):
+            done = self.tool("profile", option, value, "--", VICTIM)
+            self.assertEqual(done.returncode, 64)
+            self.assertIn(f"rangescope: error: {option}: '{value}' {what}", done.stderr)
 
     def test_durations_and_json_are_the_same_everywhere(self):
         for words in (["profile", "--arm-wait", "soon"], ["profile", "--arm-wait", "61s"], ["profile", "--watch-every", "1x"], ["profile", "--watch-every", "1ms"], ["profile", "--timeout", "soon"]):

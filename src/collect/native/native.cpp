@@ -105,7 +105,7 @@ std::filesystem::path mpi_library(const std::filesystem::path& library, const st
 base::Result<std::filesystem::path> find_library() {
   if (const auto named = getenv_of("RANGESCOPE_INJECT"); named && !named->empty()) {
     std::error_code error;
-    if (std::filesystem::is_regular_file(*named, error)) return std::filesystem::absolute(*named);
+    if (std::filesystem::is_regular_file(*named, error)) return std::filesystem::absolute(*named, error);
     return base::fail(base::Code::kToolMissing, "there is no such library", "RANGESCOPE_INJECT=" + *named,
                       "Unset RANGESCOPE_INJECT, or name librangescope_inject.so with its whole path");
   }

@@ -34,7 +34,8 @@ fs::path cache_file(std::string_view tool, const fs::path& path, const ToolSearc
   }
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return {};
-  const std::string identity = fs::weakly_canonical(path).string() + ":" + std::to_string(info.st_size) + ":" +
+  std::error_code ignored;
+  const std::string identity = fs::weakly_canonical(path, ignored).string() + ":" + std::to_string(info.st_size) + ":" +
                                std::to_string(info.st_mtime) + ":1";
   return home / "rangescope" / "tools" / (std::string(tool) + "-" + base::sha256(identity).substr(0, 16) + ".json");
 }
