@@ -182,6 +182,18 @@ class CpuSums {
     return static_cast<double>(end - start - (busy != nullptr ? busy->within(start, end) : 0));
   }
 
+  /// By thread, in order, where its ranges begin and end. A thread opens none while it waits; but where /proc is read,
+  /// when a wait began is not known exactly. Empty elsewhere.
+  [[nodiscard]] std::vector<std::vector<std::int64_t>> edges_in_waits() const {
+    std::vector<std::vector<std::int64_t>> edges(session_.threads.size());
+    if (cpu_.unwinding != "none") return edges;
+    for (const model::Range& range : session_.ranges)
+      for (const std::int64_t at : {range.start_ns, range.end_ns})
+        if (range.thread < edges.size()) edges[range.thread].push_back(at);
+    for (std::vector<std::int64_t>& each : edges) std::ranges::sort(each);
+    return edges;
+  }
+
   void points_and_sums(const Options& options, const Tree& tree) {
     std::vector<model::Launch> points;
     std::vector<std::uint32_t> source;
@@ -196,11 +208,22 @@ class CpuSums {
       }
     }
     const std::size_t samples = points.size();
+    const std::vector<std::vector<std::int64_t>> cuts = edges_in_waits();
+    Spans waits;  // and parts of them
     for (std::uint32_t i = 0; i < cpu_.waits.size(); ++i) {
       const model::CpuWait& wait = cpu_.waits[i];
       if (const std::uint32_t thread = thread_of(wait.thread); thread != kNone) {
-        points.push_back({wait.start_ns, wait.end_ns, thread});
-        source.push_back(i);
+        waits.push_back({wait.start_ns, wait.end_ns});
+        for (auto cut = std::upper_bound(cuts[thread].begin(), cuts[thread].end(), wait.start_ns);
+             cut != cuts[thread].end() && *cut < wait.end_ns; ++cut) {
+          waits.back().second = *cut;
+          waits.push_back({*cut, wait.end_ns});
+        }
+        while (points.size() < samples + waits.size()) {
+          const auto [start, end] = waits[points.size() - samples];
+          points.push_back({std::midpoint(start, end), std::midpoint(start, end), thread});
+          source.push_back(i);
+        }
       }
     }
     const std::size_t not_counts = points.size();
@@ -266,12 +289,13 @@ class CpuSums {
       } else {
         const CpuWait& wait = cpu_.waits[source[p]];
         const double weight = wait.weight;
-        const double length = weight * static_cast<double>(point.end_ns - point.start_ns);
-        const double inside = weight * static_cast<double>(calls.within(point.start_ns, point.end_ns));
+        const auto [start, end] = waits[p - samples];
+        const double length = weight * static_cast<double>(end - start);
+        const double inside = weight * static_cast<double>(calls.within(start, end));
         const double outside = length - inside;
         sums.waits_ns += length;
         // Calls are short beside a wait that holds one: idle time is shared out by length.
-        const double idle = weight * idle_ns(point.thread, point.start_ns, point.end_ns);
+        const double idle = weight * idle_ns(point.thread, start, end);
         sums.parts[part_of_wait(wait.kind)].add(outside, length > 0 ? idle * outside / length : 0);
         if (weight != 1) sums.estimated_ns += outside;
         set_of_wait[source[p]] = point_sets_.of_context[contexts.of_launch[p]];
@@ -353,9 +377,9 @@ class CpuSums {
     return work_of(uses, {});
   }
 
-  /// The program with all its threads: what they ran, their CUDA calls, and what its first thread waited for. What a
-  /// child does meanwhile is of the program too. Of other threads those waits which are never for work: for the GIL
-  /// and for a core.
+  /// The program with all its threads: what they ran, their CUDA calls, and what its first thread waited for; while
+  /// that waits for children, what they ran and waited for. Of other threads those waits which are never for work: for
+  /// the GIL and for a core.
   [[nodiscard]] base::Held<CpuWork> whole() const {
     CpuSetSums all;
     const auto calls_of = [&](std::uint32_t thread) -> const Stretches& {
@@ -371,11 +395,8 @@ class CpuSums {
       ++all.stacks[std::uint64_t{sample.stack} << 2 | (call ? 2u : 0u) | (busy ? 0u : 1u)];
       ran.emplace(thread.pid, thread.tid);
     }
-    for (const model::CpuWait& wait : cpu_.waits) {
+    const auto waited = [&](const model::CpuWait& wait) {
       const model::CpuThread& thread = cpu_.threads[wait.thread];
-      const bool idle = wait.kind != model::WaitKind::kGil && wait.kind != model::WaitKind::kPreempted;
-      if (idle && (thread.pid != first || thread.tid != thread.pid)) continue;
-      if (wait.kind == model::WaitKind::kChild && session_.processes.size() > 1) continue;
       if (wait.holder != kNone) add_held(all, wait, kNone, name_of(wait.kind));
       const double length = static_cast<double>(wait.end_ns - wait.start_ns);
       const auto inside = static_cast<double>(calls_of(thread.thread).within(wait.start_ns, wait.end_ns));
@@ -384,7 +405,14 @@ class CpuSums {
       all.parts[part_of_wait(wait.kind)].add((length - inside) * times,
                                              std::max(0.0, length - std::max(busy, inside)) * times);
       all.waits_ns += length * times;
+    };
+    for (const model::CpuWait& wait : cpu_.waits) {
+      const model::CpuThread& thread = cpu_.threads[wait.thread];
+      const bool of_any = wait.kind == model::WaitKind::kGil || wait.kind == model::WaitKind::kPreempted;
+      const bool of_first = thread.pid == first && thread.tid == first && wait.kind != model::WaitKind::kChild;
+      if (of_any || of_first) waited(wait);
     }
+    std::ranges::for_each(waits_of_children(session_, first), waited);
     for (const CpuSetSums& calls : call_sums_)
       for (const auto& [name, time] : calls.parts) all.parts[name].add(time.ns, time.idle_ns);
     all.counts.resize(cpu_.counters.size());

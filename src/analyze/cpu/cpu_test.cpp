@@ -466,10 +466,50 @@ TEST(Cpu, ThreadsThatWaitForTheGilAreOfTheProgramWithoutRanges) {
   model::Process child = program.session.processes[program.p];
   child.pid = 2;
   child.parent_pid = 1;
+  child.end_ns = 1000;
   program.session.processes.push_back(child);
   report = analyze(program.session);
   ASSERT_TRUE(report);
   EXPECT_EQ(part(named(*report, "program"), "waiting", "child"), 0);
+}
+
+// `sh -c 'sleep | work'`: while the shell waits, one child sleeps from 100 to 700, the other reads until it works.
+TEST(Cpu, WhatChildrenWaitForIsWhatTheirParentWaitsFor) {
+  Sampled program;
+  program.session.processes[program.p].parent_pid = 0;
+  program.session.end_ns = 1000;
+  for (const std::uint32_t pid : {2u, 3u}) {
+    model::Process child = program.session.processes[program.p];
+    child.pid = pid;
+    child.parent_pid = 1;
+    child.start_ns = 100;
+    child.end_ns = pid == 2 ? 700 : 900;
+    program.session.processes.push_back(child);
+  }
+  for (const std::uint32_t pid : {1u, 2u, 3u}) program.session.cpu.threads.push_back({pid, pid, 0, kNone});
+  program.session.cpu.waits = {{50, 950, 1, kNone, model::WaitKind::kChild},
+                               {100, 700, 2, kNone, model::WaitKind::kSleep},
+                               {100, 800, 3, kNone, model::WaitKind::kIo}};
+  for (int at = 805; at < 900; at += 10) program.session.cpu.samples.push_back({at, 3, program.main});
+  const auto report = analyze(program.session);
+  ASSERT_TRUE(report);
+  const model::Region& whole = named(*report, "program");
+  EXPECT_NEAR(part(whole, "waiting", "sleep"), 600, 1e-9);
+  EXPECT_NEAR(part(whole, "waiting", "I/O"), 100, 1e-9);
+  EXPECT_NEAR(part(whole, "waiting", "child"), 100, 1e-9);  // before they began and after they ended
+  EXPECT_NEAR(whole.cpu->native.ns, 100, 1e-9);
+}
+
+// Where /proc is read, a wait can seem to begin before the range that it is in.
+TEST(Cpu, WaitsAreDividedWhereRangesBegin) {
+  Sampled program;
+  program.session.cpu.unwinding = "none";
+  program.range(program.t, "sleeps", 100, 400);
+  program.wait(90, 400, model::WaitKind::kSleep);
+  const auto report = analyze(program.session);
+  ASSERT_TRUE(report);
+  EXPECT_NEAR(part(named(*report, "sleeps"), "waiting", "sleep"), 300, 1e-9);
+  EXPECT_EQ(named(*report, "sleeps").cpu->native.ns, 0);
 }
 
 TEST(Cpu, ScaledWaitsComeToWhatSamplesLeave) {

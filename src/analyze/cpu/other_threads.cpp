@@ -1,6 +1,7 @@
 #include "analyze/cpu/other_threads.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -120,6 +121,60 @@ std::vector<model::CpuWait> pool_waits(const model::Session& session, const Pool
         out.push_back(wait);
       }
     }
+  }
+  return out;
+}
+
+std::vector<model::CpuWait> waits_of_children(const model::Session& session, std::uint32_t pid) {
+  using model::WaitKind;
+  // What happens: to first threads of children, and to the one that waits for them.
+  struct Change {
+    std::int64_t at_ns;
+    int asked, working;  // of the waiter, and of children
+    WaitKind kind;       // what one more child waits for, or one less
+    int waiting;
+  };
+  const model::CpuProfile& cpu = session.cpu;
+  std::vector<Change> changes;
+  for (const model::Process& each : session.processes) {
+    if (each.pid == pid) continue;
+    changes.push_back({each.start_ns, 0, 1, WaitKind::kOther, 0});
+    changes.push_back({each.end_ns, 0, -1, WaitKind::kOther, 0});
+  }
+  std::uint32_t waiter = kNone;
+  for (const model::CpuWait& wait : cpu.waits) {
+    const model::CpuThread& thread = cpu.threads[wait.thread];
+    if (thread.tid != thread.pid) continue;
+    const bool child = wait.kind == WaitKind::kChild;
+    if (thread.pid == pid) {
+      if (!child) continue;
+      waiter = wait.thread;
+      changes.push_back({wait.start_ns, 1, 0, wait.kind, 0});
+      changes.push_back({wait.end_ns, -1, 0, wait.kind, 0});
+    } else if (wait.kind != WaitKind::kPreempted && wait.kind != WaitKind::kGil) {
+      changes.push_back({wait.start_ns, 0, -1, wait.kind, child ? 0 : 1});
+      changes.push_back({wait.end_ns, 0, 1, wait.kind, child ? 0 : -1});
+    }
+  }
+  std::ranges::stable_sort(changes, {}, &Change::at_ns);
+  std::vector<model::CpuWait> out;
+  if (waiter == kNone) return out;
+  std::array<int, std::size(model::kWaitNames)> waiting{};
+  int asked = 0, working = 0;
+  for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
+    const Change& now = changes[i];
+    asked += now.asked;
+    working += now.working;
+    waiting[static_cast<std::size_t>(now.kind)] += now.waiting;
+    const std::int64_t until = changes[i + 1].at_ns;
+    if (asked <= 0 || working > 0 || until <= now.at_ns) continue;
+    WaitKind kind = WaitKind::kChild;  // where no child is known to wait
+    for (const WaitKind one : {WaitKind::kSleep, WaitKind::kLock, WaitKind::kOther, WaitKind::kIo})
+      if (kind == WaitKind::kChild && waiting[static_cast<std::size_t>(one)] > 0) kind = one;
+    if (!out.empty() && out.back().end_ns == now.at_ns && out.back().kind == kind)
+      out.back().end_ns = until;
+    else
+      out.push_back({.start_ns = now.at_ns, .end_ns = until, .thread = waiter, .kind = kind});
   }
   return out;
 }

@@ -28,6 +28,11 @@ struct PoolStacks {
 /// worker that worked until the end of it: CpuWait::holder.
 [[nodiscard]] std::vector<model::CpuWait> pool_waits(const model::Session& session, const PoolStacks& pools);
 
+/// What children of process `pid` waited for while its first thread waited for them, where none of their first threads
+/// worked. Nothing of the time in which one did: its samples are the program's. Waits that may be for the end of a pipe
+/// are told last, and a child that waits for children of its own is not asked. O(n log n) in waits.
+[[nodiscard]] std::vector<model::CpuWait> waits_of_children(const model::Session& session, std::uint32_t pid);
+
 /// What a chain is busy with, for a sentence: its innermost Python function, else its innermost function with a name;
 /// kNone where nothing has one.
 [[nodiscard]] std::uint32_t telling_frame(const model::CpuProfile& cpu, std::uint32_t stack);
