@@ -1,4 +1,6 @@
-"""A decoder of plain PyTorch. Usage: modules_program.py eager|graph|compile|reduce-overhead|train STEPS [checked]
+"""A decoder of plain PyTorch. Usage: modules_program.py eager|graph|compile|reduce-overhead|train|dynamo STEPS [checked]
+
+`dynamo` prints what Dynamo counted (graphs, breaks, compilations again), its guards, and a hash of each result.
 
 `checked`: forward hooks of this program open an NVTX range named like the module, which rangescope holds its own modules against.
 """
@@ -77,9 +79,32 @@ def check(model):
         module.register_forward_hook(end)
 
 
+def dynamo(model):
+    """Two lengths, and a break in the graph: everything that Dynamo does for them must be as it is without a profiler."""
+    import hashlib
+    import json
+
+    def forward(tokens):
+        x = model.model(tokens)
+        torch._dynamo.graph_break()
+        return model.head(x)
+
+    called = torch.compile(forward, backend="eager")
+    for step in range(STEPS):
+        with torch.no_grad():
+            result = called(torch.full((1, TOKENS // (1 + step % 2)), step % 1000, device="cuda"))
+        print(step, hashlib.sha256(result.float().cpu().numpy().tobytes()).hexdigest())
+    print(json.dumps({name: dict(sorted(counts.items())) for name, counts in sorted(torch._dynamo.utils.counters.items())}))
+    for code in (forward.__code__, Decoder.forward.__code__, Layer.forward.__code__, Attention.forward.__code__):
+        for entry in torch._dynamo.eval_frame._debug_get_cache_entry_list(code):
+            print(code.co_name, len(str(entry.guard_manager).splitlines()), "guards")
+
+
 def main():
     torch.manual_seed(1)
     model = Model().cuda()
+    if MODE == "dynamo":
+        return dynamo(model.half().eval())
     model = model if MODE == "train" else model.half().eval()
     if CHECKED:
         check(model)
