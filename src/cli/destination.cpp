@@ -91,6 +91,7 @@ report::Style style_on(int fd, const ReportChoice& choice) {
   report::Style style = choice.style;
   style.width = choice.width ? *choice.width : terminal_width(fd);
   style.color = wants_color(fd, choice.color);
+  style.wrap = is_terminal(fd);
   return style;
 }
 

@@ -28,6 +28,7 @@ class Sink {
 struct Style {
   std::size_t width = 100;  ///< columns of the terminal
   bool color = false;
+  bool wrap = false;                 ///< notes and data losses too: a person reads them, not grep
   int depth = 0;                     ///< deepest level shown, 0 for all
   std::string sort;                  ///< measure tag; "" keeps tree order (first start)
   std::size_t top = 0;               ///< at most this many regions; 0: a screen of them, all for machines

@@ -165,6 +165,17 @@ TEST(Golden, TableOfNvtx) {
 TEST(Golden, TableWithGpu) {
   expect_golden("gpu.txt", written(gpu_sample(), "table", {.width = 140, .explain = true}));
 }
+TEST(Table, NotesAreWrappedForAPersonAndWholeInAPipe) {
+  model::Report report = nvtx_sample();
+  report.notes = {"a note of so many words that it needs two lines of forty columns"};
+  const auto has = [&](const Style& style, const char* text) {
+    return written(report, "table", style).find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(has({.width = 40}, "note: a note of so many words that it needs two lines of forty columns\n"));
+  EXPECT_TRUE(has({.width = 40, .wrap = true},
+                  "\nnote: a note of so many words that it\n  needs two lines of forty columns\n"));
+}
+
 TEST(Golden, NarrowColouredTable) {
   expect_golden("narrow.txt", written(nvtx_sample(), "table", {.width = 60, .color = true}));
 }

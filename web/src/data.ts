@@ -6,7 +6,7 @@ export interface KernelRow {
 }
 export interface Stalls {
   samples: number; saves_ns: number | null; reasons: { reason: string; share: number }[];
-  lines: { at: string; share: number; reason: string; reason_share: number }[];
+  lines: { at: string; share: number; reason: string; reason_share: number; text?: string }[];
 }
 export interface Metric { unit: string; source: string; value: number | null; min: number | null; max: number | null; rounds: number; absent?: string }
 export type Metrics = Record<string, Metric>;

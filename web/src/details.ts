@@ -28,7 +28,8 @@ function waits(rows: KernelRow[]): HTMLElement[] {
   return rows.filter((k) => k.stalls).map((k) => {
     const of = k.stalls!, reasons = of.reasons.slice(0, 3).map((each) => `${percent(each.share)} ${each.reason}`).join(', ');
     return el('details', { class: 'waits', ...(rows.length === 1 ? { open: '' } : {}) }, el('summary', {}, `Why ${k.short || k.name} waits: ${reasons}` + (of.saves_ns === null ? '' : `; saves at most ${time(of.saves_ns)}`)),
-      plain(`lines where ${k.short || k.name} waits`, ['at', 'samples', 'mostly'], of.lines.map((line) => [el('span', { class: 'long', title: line.at }, line.at), percent(line.share), `${line.reason} (${percent(line.reason_share)})`])));
+      plain(`lines where ${k.short || k.name} waits`, ['at', 'samples', 'mostly'], of.lines.map((line) => [
+        el('span', { class: 'long', title: line.text ?? line.at }, line.at, ...(line.text ? [' ', el('code', {}, line.text)] : [])), percent(line.share), `${line.reason} (${percent(line.reason_share)})`])));
   });
 }
 

@@ -429,10 +429,10 @@ class Joiner {
         row.duration_ns = spread_of<std::int64_t>(std::span<const std::int64_t>(of_name.times), scratch);
       else if (row.calls > 0)  // of summaries the mean alone is known
         row.duration_ns.mean = row.total_ns / static_cast<double>(row.calls);
-      if (!std::isnan(row.total_ns)) total += row.total_ns;
+      total += of_name.total_ns;
       work.top_kernels.push_back(std::move(row));
     }
-    if (!at.durations.empty() && total > 0) {  // of the kernels that have a time
+    if (!at.durations.empty() && total > 0) {  // of the results that have a time
       work.kernel_ns = total;
       work.exclusive_kernel_ns = at.exclusive_ns;
     }

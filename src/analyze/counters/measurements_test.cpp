@@ -166,6 +166,21 @@ TEST(Measurements, AKernelWithoutATimeHasNoneAndTakesNoShareOfTheOthers) {
   EXPECT_TRUE(std::isnan(report->kernels[1].duration_ns.median));
 }
 
+TEST(Measurements, WhatHasATimeCountsInEveryRangeThatItIsIn) {
+  Results b;
+  const auto decode = b.open("decode", 0), first = b.open("first", 1), second = b.open("second", 2);
+  b.result(MeasuredScope::kKernel, {decode, first}, "gemm", 0, {{b.hit, 0.5}});
+  b.result(MeasuredScope::kKernel, {decode, second}, "gemm", 1, {{b.time, 30}});
+  b.result(MeasuredScope::kKernel, {decode, second}, "softmax", 2, {{b.time, 10}});
+  const auto report = analyze(b.session);
+  ASSERT_TRUE(report);
+  for (const model::Region& region : report->regions)
+    if (region.path.back() != "first") EXPECT_EQ(region.gpu->kernel_ns, 40) << region.path.back();
+  EXPECT_EQ(report->total->kernel_ns, 40);
+  const auto softmax = std::ranges::find(report->kernels, "softmax", &model::KernelRow::name);
+  EXPECT_EQ(softmax->share, 0.25);
+}
+
 // ncu --print-summary: one result stands for all launches, and of their times the mean alone is known.
 TEST(Measurements, SummariesCountTheirLaunches) {
   Results b;

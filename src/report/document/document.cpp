@@ -93,6 +93,8 @@ class Terminal {
       const std::size_t width = line.code.empty() && style_.width > indent ? style_.width - indent : 0;
       for (std::string& one : base::wrapped(text, number_ > 0 ? width : 0, indent))
         toned(std::string(indent, ' ') + one, line.tone);
+    } else if (line.shape == Line::kItem && style_.wrap && line.code.empty()) {  // a command stays whole
+      for (std::string& one : base::wrapped(text, style_.width, 2)) toned(std::move(one), line.tone);
     } else {
       toned(std::move(text), line.tone);
     }

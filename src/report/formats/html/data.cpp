@@ -10,6 +10,7 @@
 #include "report/document/findings.hpp"
 #include "report/document/json_writer.hpp"
 #include "report/document/region_table.hpp"
+#include "report/document/source_text.hpp"
 #include "report/document/view.hpp"
 #include "report/document/web_pages.hpp"
 #include "report/formats.hpp"
@@ -60,8 +61,8 @@ std::vector<std::string> counters_of(const std::vector<GridCell>& row) {
 }
 
 /// `counted`: the table of the same rows with what counters say of each.
-void page_kernel_rows(JsonWriter& json, std::string_view name, const std::vector<model::KernelRow>& rows,
-                      const Grid* counted = nullptr) {
+void page_kernel_rows(JsonWriter& json, const model::Report& report, std::string_view name,
+                      const std::vector<model::KernelRow>& rows, const Grid* counted = nullptr) {
   json.line_objects(name, rows, [&](const model::KernelRow& row) {
     json.fields("name", row.name, "short", row.label.empty() ? row.short_name : row.label, "calls", row.calls,
                 "total_ns", row.total_ns, "median_ns", row.duration_ns.median, "max_ns", row.duration_ns.max, "share",
@@ -80,6 +81,7 @@ void page_kernel_rows(JsonWriter& json, std::string_view name, const std::vector
     json.line_objects("lines", row.stalls->lines, [&](const model::StallLine& line) {
       json.fields("at", model::place_text(line), "share", line.share, "reason", line.reason, "reason_share",
                   line.reason_share);
+      if (const std::string text = source_text(line, report.run.start_unix_ns); !text.empty()) json.field("text", text);
     });
     json.close();
   });
@@ -95,7 +97,7 @@ void page_region_object(JsonWriter& json, const model::Report& report, const Reg
   values(json, "v", region);
   if (counted_of(region) > 0) json.field("each", true);
   if (region.gpu) {
-    page_kernel_rows(json, "top", region.gpu->top_kernels);
+    page_kernel_rows(json, report, "top", region.gpu->top_kernels);
     write_copies(json, "copies", region.gpu->copies_by_kind);
   }
   if (!region.metrics.empty()) write_metrics(json, region.metrics);
@@ -176,7 +178,7 @@ void write_html_data(const model::Report& report, const model::Session* session,
   json.open_line_array("counter_heads");
   for (std::size_t i = kKernelColumns; i < counted.columns.size(); ++i) json.text(counted.columns[i].title);
   json.close();
-  page_kernel_rows(json, "kernels", report.kernels, &counted);
+  page_kernel_rows(json, report, "kernels", report.kernels, &counted);
   work(json, "total", report.total);
   work(json, "unattributed", report.unattributed);
   json.field("outside_ns", report.outside ? std::optional(report.outside->wall_ns) : std::nullopt);

@@ -8,7 +8,7 @@
 //     timeline or null, cpu or null, job or null }
 //
 // Parts that the JSON report has too are in its form (document/json_writer.hpp), but for `stalls` of a kernel: its
-// reasons are waits alone, and each line has its place as a text, `at`.
+// reasons are waits alone, and each line has its place as a text, `at`, and what is written there, `text`.
 //
 // Timeline (times in ns since the begin of the recording):
 //   { duration, links, lanes: [{title, pid, rank, kind, rows, items, full,

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "report/document/json_writer.hpp"
+#include "report/document/source_text.hpp"
 #include "report/document/web_pages.hpp"
 #include "report/formats/html/data.hpp"
 #include "report/sample_report_test.hpp"
@@ -178,6 +181,26 @@ TEST(HtmlTimeline, LevelsStandForEveryItemAndStaySmall) {
       EXPECT_EQ(stands_for, items);
     }
   }
+}
+
+TEST(SourceText, IsThatOfTheLineOfSourcesThatAreAsTheyWere) {
+  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "source_text_test";
+  std::filesystem::create_directories(folder);
+  const auto written = [&](const char* name) {
+    std::ofstream(folder / name) << "first\n  sum += values[i];\nlast";
+    return model::StallLine{.file = (folder / name).string(), .line = 2};
+  };
+  constexpr std::int64_t kLater = 4'000'000'000'000'000'000;
+  model::StallLine line = written("kernel.cu");
+  EXPECT_EQ(source_text(line, 0), "sum += values[i];");
+  EXPECT_EQ(source_text(line, kLater), "sum += values[i];");
+  EXPECT_EQ(source_text(line, 1), "") << "changed since";
+  line.line = 4;
+  EXPECT_EQ(source_text(line, 0), "");
+  EXPECT_EQ(source_text(written("id_rsa"), 0), "") << "a recording from elsewhere may name it";
+  line.file = "kernel.cu";
+  EXPECT_EQ(source_text(line, 0), "");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(HtmlTimeline, LeavesOutWhatDoesNotFitAndSaysSo) {
