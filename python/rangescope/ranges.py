@@ -163,10 +163,13 @@ class _Range:
             if self.sync_after:
                 _synchronize()
         finally:
-            if self.domain is None:
-                _nvtx.pop()
-            else:
-                _nvtx.domain_pop(self.domain)
+            self._end()
+
+    def _end(self) -> None:
+        if self.domain is None:
+            _nvtx.pop()
+        else:
+            _nvtx.domain_pop(self.domain)
 
     def _for_a_call(self) -> _Range:
         return self
@@ -201,15 +204,11 @@ class _Span(_Range):
             self.id = _nvtx.domain_start(self.domain, _nvtx.attributes(self.name, self.payload))
         return self
 
-    def __exit__(self, *raised: object) -> None:
-        try:
-            if self.sync_after:
-                _synchronize()
-        finally:
-            if self.domain is None:
-                _nvtx.end(self.id)
-            else:
-                _nvtx.domain_end(self.domain, self.id)
+    def _end(self) -> None:
+        if self.domain is None:
+            _nvtx.end(self.id)
+        else:
+            _nvtx.domain_end(self.domain, self.id)
 
     def _for_a_call(self) -> _Range:
         return _Span(self)

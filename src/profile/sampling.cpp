@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <unordered_set>
 
 #include "base/held_folder.hpp"
 #include "base/log.hpp"
@@ -70,7 +71,9 @@ bool is_seen(const std::string& line, const model::Session& session) {
   if (session.launches.empty()) return false;
   const std::size_t equals = line.find('=');
   const std::string_view pattern = std::string_view(line).substr(equals == std::string::npos ? 0 : equals + 1);
+  std::unordered_set<model::StringId> asked;  // of millions of ranges few have a name of their own
   return std::any_of(session.ranges.begin(), session.ranges.end(), [&](const model::Range& range) {
+    if (!asked.insert(range.name).second) return false;
     const std::string name = text(range.name);
     return equals != std::string::npos ? name == line.substr(0, equals) : may_be(pattern, name);
   });

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <new>
 
+#include "base/fs.hpp"
 #include "base/hash.hpp"
 #include "base/redact.hpp"
 #include "base/signals.hpp"
@@ -150,10 +151,10 @@ std::uint64_t written_bytes(const std::filesystem::path& file) {
   if (error) return 0;
   if (!is_being_written(file)) return size;
   wire::native::FileHeader header{};
-  const int in = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  const bool capture = in >= 0 && ::pread(in, &header, sizeof header, 0) == sizeof header &&
-                       std::memcmp(header.magic, wire::native::kMagic, sizeof header.magic) == 0;
-  if (in >= 0) ::close(in);
+  const auto head = base::read_head(file, sizeof header);
+  if (!head || head->size() != sizeof header) return size;
+  std::memcpy(&header, head->data(), sizeof header);
+  const bool capture = std::memcmp(header.magic, wire::native::kMagic, sizeof header.magic) == 0;
   return capture && header.used_bytes >= wire::native::kPage ? std::min(size, header.used_bytes) : size;
 }
 

@@ -86,13 +86,10 @@ std::uint64_t size_of(const std::filesystem::path& run) {
   std::error_code error;
   auto walk = std::filesystem::recursive_directory_iterator(run, error);
   for (; !error && walk != std::filesystem::recursive_directory_iterator(); walk.increment(error)) {
-    std::error_code ignored;
-    if (!walk->is_symlink(ignored) && walk->is_regular_file(ignored)) {
-      // A file with holes, such as a capture that is still written, holds less than its length.
-      struct stat status {};
-      if (::lstat(walk->path().c_str(), &status) != 0) continue;
+    // A file with holes, such as a capture that is still written, holds less than its length.
+    struct stat status {};
+    if (::lstat(walk->path().c_str(), &status) == 0 && S_ISREG(status.st_mode))
       bytes += static_cast<std::uint64_t>(std::min<std::int64_t>(status.st_size, status.st_blocks * 512));
-    }
   }
   return bytes;
 }

@@ -209,21 +209,16 @@ class CpuSums {
     }
     const std::size_t samples = points.size();
     const std::vector<std::vector<std::int64_t>> cuts = edges_in_waits();
-    Spans waits;  // and parts of them
     for (std::uint32_t i = 0; i < cpu_.waits.size(); ++i) {
       const model::CpuWait& wait = cpu_.waits[i];
       if (const std::uint32_t thread = thread_of(wait.thread); thread != kNone) {
-        waits.push_back({wait.start_ns, wait.end_ns});
+        points.push_back({wait.start_ns, wait.end_ns, thread});
         for (auto cut = std::upper_bound(cuts[thread].begin(), cuts[thread].end(), wait.start_ns);
              cut != cuts[thread].end() && *cut < wait.end_ns; ++cut) {
-          waits.back().second = *cut;
-          waits.push_back({*cut, wait.end_ns});
+          points.back().end_ns = *cut;
+          points.push_back({*cut, wait.end_ns, thread});
         }
-        while (points.size() < samples + waits.size()) {
-          const auto [start, end] = waits[points.size() - samples];
-          points.push_back({std::midpoint(start, end), std::midpoint(start, end), thread});
-          source.push_back(i);
-        }
+        source.resize(points.size(), i);
       }
     }
     const std::size_t not_counts = points.size();
@@ -289,13 +284,12 @@ class CpuSums {
       } else {
         const CpuWait& wait = cpu_.waits[source[p]];
         const double weight = wait.weight;
-        const auto [start, end] = waits[p - samples];
-        const double length = weight * static_cast<double>(end - start);
-        const double inside = weight * static_cast<double>(calls.within(start, end));
+        const double length = weight * static_cast<double>(point.end_ns - point.start_ns);
+        const double inside = weight * static_cast<double>(calls.within(point.start_ns, point.end_ns));
         const double outside = length - inside;
         sums.waits_ns += length;
         // Calls are short beside a wait that holds one: idle time is shared out by length.
-        const double idle = weight * idle_ns(point.thread, start, end);
+        const double idle = weight * idle_ns(point.thread, point.start_ns, point.end_ns);
         sums.parts[part_of_wait(wait.kind)].add(outside, length > 0 ? idle * outside / length : 0);
         if (weight != 1) sums.estimated_ns += outside;
         set_of_wait[source[p]] = point_sets_.of_context[contexts.of_launch[p]];

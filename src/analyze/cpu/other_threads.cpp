@@ -156,9 +156,9 @@ std::vector<model::CpuWait> waits_of_children(const model::Session& session, std
       changes.push_back({wait.end_ns, 0, 1, wait.kind, child ? 0 : -1});
     }
   }
-  std::ranges::stable_sort(changes, {}, &Change::at_ns);
   std::vector<model::CpuWait> out;
   if (waiter == kNone) return out;
+  std::ranges::stable_sort(changes, {}, &Change::at_ns);
   std::array<int, std::size(model::kWaitNames)> waiting{};
   int asked = 0, working = 0;
   for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
