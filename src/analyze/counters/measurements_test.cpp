@@ -175,7 +175,9 @@ TEST(Measurements, WhatHasATimeCountsInEveryRangeThatItIsIn) {
   const auto report = analyze(b.session);
   ASSERT_TRUE(report);
   for (const model::Region& region : report->regions)
-    if (region.path.back() != "first") EXPECT_EQ(region.gpu->kernel_ns, 40) << region.path.back();
+    if (region.path.back() != "first") {
+      EXPECT_EQ(region.gpu->kernel_ns, 40) << region.path.back();
+    }
   EXPECT_EQ(report->total->kernel_ns, 40);
   const auto softmax = std::ranges::find(report->kernels, "softmax", &model::KernelRow::name);
   EXPECT_EQ(softmax->share, 0.25);
