@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "model/backward.hpp"
 #include "model/cpu.hpp"
 #include "model/gpu.hpp"
 #include "model/loss.hpp"
@@ -182,6 +183,7 @@ struct Session {
   std::vector<std::vector<OpenRange>> captured_paths;
   std::vector<GpuPause> gpu_pauses;
   std::vector<CounterWait> counter_waits;
+  BackwardShares backward;  ///< of launches, whose modules are ranges
   Unrecorded unrecorded;
   std::vector<Projection> projections;
 

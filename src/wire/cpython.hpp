@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <string_view>
 
 namespace rangescope::wire::cpython {
 
@@ -68,6 +69,33 @@ inline Fields published(const char* bytes, int minor) {
   fields.compact = fields.ascii + 16;
   fields.locals = number(places[20] + 8u);
   return fields;
+}
+
+/// The line of an instruction, so many bytes behind the first; 0: unknown. Entries of the table (3.11 and later; PEP 626,
+/// Objects/locations.md) say how many instructions they are of, and by how many lines they go on from `first`.
+inline std::uint32_t line_at(std::string_view table, std::uint32_t first, std::uint64_t behind) {
+  std::int64_t line = first;
+  std::uint64_t end = 0;
+  for (std::size_t at = 0; at < table.size();) {
+    const auto next = [&] { return at < table.size() ? static_cast<std::uint8_t>(table[at++]) : std::uint8_t{0}; };
+    const std::uint8_t head = next();
+    const unsigned form = head >> 3 & 15;
+    if (form == 13 || form == 14) {
+      std::uint64_t value = 0;
+      for (unsigned shift = 0; shift < 60; shift += 6) {
+        const std::uint8_t part = next();
+        value |= std::uint64_t{part & 63u} << shift;
+        if ((part & 64) == 0) break;
+      }
+      line += (value & 1) != 0 ? -static_cast<std::int64_t>(value >> 1) : static_cast<std::int64_t>(value >> 1);
+    } else if (form >= 10 && form <= 12) {
+      line += form - 10;
+    }
+    end += 2 * ((head & 7u) + 1);
+    if (behind < end) return form == 15 || line <= 0 ? 0 : static_cast<std::uint32_t>(line);
+    while (at < table.size() && (static_cast<std::uint8_t>(table[at]) & 0x80) == 0) ++at;  // columns
+  }
+  return 0;
 }
 
 }  // namespace rangescope::wire::cpython

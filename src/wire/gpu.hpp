@@ -64,6 +64,7 @@ enum class Type : std::uint8_t {
   kClockSample = 16,  ///< ClockSample
   kModule = 17,       ///< Module, then its name's and its type's bytes
   kLaunchIn = 18,     ///< LaunchIn [duration u64]
+  kLaunchOf = 19,     ///< LaunchOf [duration u64]
 };
 
 struct RecordHeader {
@@ -137,6 +138,24 @@ struct LaunchIn {
   std::uint32_t same;    ///< so many of the outermost are in the call that the thread's last launch was in
 };
 static_assert(sizeof(LaunchIn) == 32);
+
+/// What PyTorch's autograd says of a launch: the operator of the forward pass that its thread began last, or the
+/// function of the backward pass that it evaluates.
+struct MadeBy {
+  static constexpr std::uint32_t kNoNumber = 0xffffffff;
+  enum What : std::uint8_t { kNothing = 0, kOperator = 1, kFunction = 2 };
+  std::uint32_t sequence = kNoNumber;  ///< lowest bits of the number, which a function has of its operator
+  std::uint16_t thread = 0;            ///< of the operator, lowest bits of PyTorch's number
+  std::uint8_t what = kNothing;
+  std::uint8_t evaluates = 0;  ///< 1: the operator is of a forward pass that a function makes again
+};
+
+/// A launch of a program that differentiates.
+struct LaunchOf {
+  LaunchIn in;  ///< module: 0 outside of all
+  MadeBy made_by;
+};
+static_assert(sizeof(LaunchOf) == 40);
 
 struct Copy {
   RecordHeader head;  ///< id: correlation; small: kHasGraphNode

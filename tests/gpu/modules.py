@@ -44,6 +44,24 @@ class PyTorchModules(unittest.TestCase):
         gpu.figure(f"modules, {mode}: GPU time under the right module", 100 * right / (right + wrong), "%")
         return right / (right + wrong)
 
+    def test_backward_is_right(self):
+        """By time: hooks of the backward pass begin and end where gradients are there, which is not for each kernel the same."""
+        true, seen = {}, {}
+        report = self.profiled("train", "backward").report
+        for region in report["regions"]:
+            ns = region["gpu"]["exclusive_kernel_ns"] if region["gpu"] else 0
+            if region["domain"] == "nn.Module" and region["path"][0] == "backward":
+                name = dotted(region["path"][-1])
+                seen[name] = seen.get(name, 0) + ns
+            elif not region["domain"] and not region.get("module"):
+                true[region["path"][-1]] = true.get(region["path"][-1], 0) + ns
+        print("   ", [note for note in report["notes"] if "backward" in note])
+        right = sum(min(ns, seen.get(name, 0)) for name, ns in true.items())
+        for name in sorted(true, key=lambda name: abs(true[name] - seen.get(name, 0)), reverse=True)[:8]:
+            print("    ", name, true[name], seen.get(name, 0))
+        gpu.figure("modules, backward: GPU time under the right module", 100 * right / sum(true.values()), "%")
+        self.assertGreaterEqual(right / sum(true.values()), 0.9)
+
     def under(self, report, wanted):
         total = report["total"]["kernel_ns"]
         return sum(ns for modules, _, ns in self.own_time(report) if wanted(modules)) / total
@@ -79,6 +97,10 @@ class PyTorchModules(unittest.TestCase):
             with self.subTest(mode):
                 report = self.profiled(mode).report
                 gpu.figure(f"modules, {mode}: GPU time under a module", 100 * self.under(report, lambda m: m), "%")
+                share = self.under(report, lambda m: m and m[-1].startswith("["))
+                gpu.figure(f"modules, {mode}: GPU time under nodes of the graph", 100 * share, "%")
+                print("   ", sorted((r["path"][-1] for r in report["regions"] if r["path"][-1].startswith("[")), key=len)[:12])
+                self.assertGreaterEqual(share, 0.9)
 
     def test_dynamo_does_the_same(self):
         alone = gpu.Done([gpu.need("PyTorch", gpu.python()), f"{gpu.HERE}/modules_program.py", "dynamo", "8"])

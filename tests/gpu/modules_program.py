@@ -11,7 +11,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-MODE, STEPS, CHECKED = sys.argv[1], int(sys.argv[2]), len(sys.argv) > 3
+MODE, STEPS, CHECKED = sys.argv[1], int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else ""
 WIDTH, LAYERS, TOKENS = 1024, 12, 256
 
 
@@ -75,8 +75,12 @@ def check(model):
         torch.cuda.nvtx.range_pop()
 
     for name, module in model.named_modules():
-        module.register_forward_pre_hook(begin(name or "Model"))
-        module.register_forward_hook(end)
+        if CHECKED == "backward":
+            module.register_full_backward_pre_hook(begin(name or "Model"))
+            module.register_full_backward_hook(lambda module, _of_input, _of_output: end(module, None, None))
+        else:
+            module.register_forward_pre_hook(begin(name or "Model"))
+            module.register_forward_hook(end)
 
 
 def dynamo(model):

@@ -58,7 +58,7 @@ def built(python):
 
 
 def compile_c(source, to, *options):
-    done = cases.run(["cc", "-w", *options, source, "-o", to, "-ldl", "-lpthread"])
+    done = cases.run(["c++" if source.endswith("pp") else "cc", "-w", *options, source, "-o", to, "-ldl", "-lpthread"])
     if done.returncode:
         raise AssertionError(done.stderr)
 
@@ -276,6 +276,56 @@ class Modules(unittest.TestCase):
         self.assertEqual([r["occurrences"] for r in report["regions"] if r["path"] == path or r["path"] == ["backward"]], [3, 3])
         note = next(note for note in report["notes"] if "backward" in note)
         self.assertIn("of 111 functions by sequence number", note)
+
+    def test_compiled_code_by_the_nodes_of_its_graph(self):
+        for version, python in PYTHONS.items():
+            with self.subTest(version):
+                shutil.rmtree(f"{self.folder}/cache", ignore_errors=True)
+                report = self.profile(python, "hooks", "compiled", f"{self.folder}/cache", "3")
+                true = self.calls(report) if version not in ("cpython.3.9", "cpython.3.10") else {}
+                if true:
+                    self.assertEqual({name: calls for name, calls in true.items() if "[" in name}, {"[linear]": 3, "[linear, relu_1]": 3, "[softmax]": 6})
+                compiled = [r["path"] for r in report["regions"] if r["path"][-1] == "compiled code"]
+                self.assertEqual(compiled, [["Model", "head (Leaf)", "compiled code"]])
+
+    def check_backward(self, report):
+        """Every kernel is in the module that it is called like; those of the backward pass below `backward`."""
+        seen = collections.Counter()
+        for region in report["regions"]:
+            names = [name.partition(" (")[0] for name in region["path"]]
+            seen["backward of " * ("backward" in names) + names[-1]] += region["gpu"]["exclusive_kernels"]
+        true = collections.Counter()
+        for kernel in report["kernels"]:
+            true[kernel["name"].removeprefix("second of ")] += kernel["calls"]
+        self.assertEqual({name: kernels for name, kernels in seen.items() if kernels}, dict(true))
+
+    def test_backward_by_what_autograd_says(self):
+        for name, options in ("shared", ()), ("intrusive", ("-DINTRUSIVE",)):
+            os.mkdir(f"{self.folder}/{name}")
+            library = self.env["AUTOGRAD"] = f"{self.folder}/{name}/libtorch_cpu.so"
+            compile_c(f"{HERE}/autograd.cpp", library, "-shared", "-fPIC", "-std=c++17", *options)
+            for version, python in PYTHONS.items():
+                with self.subTest(references=name, python=version):
+                    report = self.profile(python, "hooks", "autograd", "3")
+                    self.assertEqual(self.out, "wrong references 0\n")
+                    self.check_backward(report)
+                    path = ["backward", "Model", "model (Decoder)", "model.layers.2 (Layer)", "model.layers.2.mlp (Mlp)"]
+                    self.assertEqual([(r["occurrences"], r["domain"]) for r in report["regions"] if r["path"] in (path[:1], path)], [(3, "nn.Module")] * 2)
+                    note = next(note for note in report["notes"] if "backward" in note)
+                    self.assertEqual(note, "backward pass by module: 50.0 % of 108 launches by sequence number, 50.0 % by the function before them, 0.0 % unknown")
+        report = self.profile(PYTHONS["cpython.3.11"], "hooks", "autograd", "1", "again")
+        again = {" > ".join(r["path"][4:]): r["gpu"]["kernels"] for r in report["regions"] if r["path"][3:4] == ["model.layers.2 (Layer)"]
+                 and r["path"][0] == "backward" and "Layer" in r["path"]}
+        layer = "model.layers.2.attention (Leaf) > Layer"
+        self.assertEqual(again, {layer: 4, f"{layer} > attention (Leaf)": 1, f"{layer} > mlp (Mlp)": 3, f"{layer} > mlp (Mlp) > mlp.up (Leaf)": 1,
+                                 f"{layer} > mlp (Mlp) > mlp.down (Leaf)": 1})
+
+    def test_backward_of_pytorch(self):
+        for version, python in REAL.items():
+            if cases.run([python, "-c", "import torch; print(hasattr(torch._C, '_current_autograd_node'))"]).stdout != "True\n":
+                continue  # before 2.1 it does not say which function it evaluates
+            with self.subTest(version):
+                self.check_backward(self.profile(python, "gradients", "3", real=True))
 
     def test_backward_of_a_trace(self):
         """Two steps of PyTorch 2.11 on an H200. The truth is looked up here, event by event."""

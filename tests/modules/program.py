@@ -18,6 +18,7 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
 REAL = hasattr(torch, "Tensor")
+autograd = ctypes.CDLL(os.environ["AUTOGRAD"]) if "AUTOGRAD" in os.environ else None  # part of PyTorch: before CUDA
 cuda = ctypes.CDLL(os.environ["STANDIN_CUDA"], mode=ctypes.RTLD_GLOBAL)
 cuda.cuLaunchKernel.argtypes = [ctypes.c_void_p] + [ctypes.c_uint] * 7 + [ctypes.c_void_p] * 3
 cuda.cuGraphInstantiateWithFlags.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulonglong]
@@ -160,6 +161,62 @@ def steps(model, x, count):
         launch("outside")
 
 
+COMPILED = """# AOT ID: ['0_inference']
+import torch
+# kernel path: /tmp/torchinductor_root/ab/cab.py
+# Topologically Sorted Source Nodes: [not_this], Original ATen: [aten.relu]
+relu = launch
+
+
+def call(args):
+    """ + "a, " * 9000 + """ = [args] * 9000
+    launch("compiled code")
+    # Topologically Sorted Source Nodes: [linear], Original ATen: [aten.addmm]
+    launch("[linear]")
+    if True:
+        pass
+    # Topologically Sorted Source Nodes: [linear, relu_1], Original ATen: [aten.addmm, aten.relu]
+    # Source node to ATen node mapping:
+    #   relu_1 => relu
+    relu(
+        "[linear, relu_1]")
+    for _ in range(2):
+        # Source Nodes: [softmax], Original ATen: [aten._softmax]
+        launch("[softmax]")
+    return args
+"""
+
+
+def gradients(passes):
+    """Of operators of autograd, forward and backward, the largest size of their arguments tells which layer they are of."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    widths = [3, 5, 7, 11, 13]
+
+    class Block(nn.Module):
+        def __init__(self, width, wider):
+            super().__init__()
+            self.linear = nn.Linear(width, wider)
+
+        def forward(self, x):
+            return torch.tanh(self.linear(x))
+
+    class Launches(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            sizes = [size for arg in args if isinstance(arg, torch.Tensor) for size in arg.shape]
+            operator = func.__name__.partition(".")[0]
+            layer = widths.index(max(sizes, default=0)) - 1 if max(sizes, default=0) in widths[1:] else None
+            part = {"addmm": "linear", "mm": "linear", "sum": "linear", "add_": "linear", "tanh": "", "tanh_backward": ""}.get(operator)
+            if part is not None and layer is not None:
+                launch(("" if operator in ("addmm", "tanh") else "backward of ") + f"{layer}.{part}".strip("."))
+            return func(*args, **(kwargs or {}))
+
+    net = nn.Sequential(*map(Block, widths, widths[1:]))
+    data = torch.ones(2, widths[0])
+    with Launches():
+        for _ in range(passes):  # gradients add up
+            net(data).mean().backward()
+
+
 def launch_in(model):
     model.head(1)
 
@@ -259,6 +316,46 @@ def main():
             optimizer.step()
         for _ in range(int(rest[0])):
             in_mode(mode, step)
+    elif scene == "gradients":  # the largest size in an operator's arguments tells the layer
+        gradients(int(rest[0]))
+    elif scene == "compiled":  # as Inductor writes it; the kernels say which nodes they compute
+        name = "c" + "ab2" * 17
+        os.makedirs(f"{rest[0]}/ab")
+        path = f"{rest[0]}/ab/{name}.py"
+        with open(path, "w", encoding="ascii") as f:
+            f.write(COMPILED)
+        code = compile(COMPILED, path, "exec")
+        made = {"launch": launch}
+        exec(code, made)
+        object.__setattr__(model.head, "forward", made["call"])
+        for _ in range(int(rest[1])):
+            model(x)
+    elif scene == "autograd":  # operators leave functions, which a thread without Python evaluates
+        autograd.begin_operator.restype = autograd.evaluate.restype = ctypes.c_uint64
+        kernel, made = globals()["launch"], []
+
+        def operator():
+            made.append((autograd.begin_operator(), here()))
+            autograd.begin_operator()  # another one, which launches nothing
+            kernel()
+            kernel("second of " + made[-1][1])
+        globals()["launch"] = operator
+        wrong = 0
+        for _ in range(int(rest[0])):
+            made.clear()
+            model(x)
+            made.reverse()
+            places = (ctypes.c_uint64 * len(made))(*(place for place, _ in made))
+            texts = (ctypes.c_void_p * len(made))(*(duplicate(f"backward of {name}".encode()) for _, name in made))
+            wrong += autograd.evaluate(places, texts, ctypes.c_uint64(len(made)), SHORT)
+        print("wrong references", wrong)
+        if rest[1:] == ["again"]:
+            made.clear()
+            model(x)
+            globals()["launch"] = lambda: kernel("again")
+            layer = next(place for place, name in made if name == "model.layers.2.attention")
+            layers = model.model.layers._modules
+            autograd.evaluate_again(ctypes.c_uint64(layer), b"first", SHORT, ctypes.CFUNCTYPE(None)(lambda: layers["2"](x)))
     elif scene == "backward":  # as emit_nvtx: operators with sequence numbers, and functions on a thread that runs no module
         import rangescope
         made, kernel = [], globals()["launch"]

@@ -1,7 +1,5 @@
 #include "analyze/tree/backward.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 
@@ -11,6 +9,7 @@
 namespace rangescope::analyze {
 namespace {
 
+using model::kEvaluates;
 using model::kNone;
 using model::Range;
 
@@ -30,24 +29,18 @@ struct EvaluatedFunction {
 
 class BackwardModules {
  public:
-  explicit BackwardModules(model::Session& session) : s_(session) {
-    for (std::uint32_t d = 0; d < s_.domains.size(); ++d)
-      if (s_.strings.view(s_.domains[d].name) == "nn.Module") domain_ = d;
-  }
+  explicit BackwardModules(model::Session& session) : s_(session), domain_(model::module_domain(session, false)) {}
 
   std::string add() {
-    if (!any_functions()) return {};
+    if (!any_functions()) return s_.backward.text("launch");
     sweep();
     if (chains_.size() < 2 || functions_.empty()) return {};
     std::stable_sort(operators_.begin(), operators_.end(), [](const Numbered& a, const Numbered& b) {
       return std::tie(std::get<0>(a), std::get<1>(a), std::get<2>(a)) <
              std::tie(std::get<0>(b), std::get<1>(b), std::get<2>(b));
     });
-    if (domain_ == kNone) {
-      domain_ = static_cast<std::uint32_t>(s_.domains.size());
-      s_.domains.push_back({s_.strings.intern("nn.Module")});
-    }
-    std::size_t by_number = 0, by_place = 0;
+    domain_ = model::module_domain(s_, true);
+    model::BackwardShares shares{0, 0, functions_.size()};
     std::uint32_t last = kNone, thread = kNone;
     std::int64_t last_number = -1, until_ns = 0;
     std::vector<model::StringId> names;
@@ -63,11 +56,11 @@ class BackwardModules {
       thread = range.thread;
       if (function.number >= 0) {
         last = maker_of({s_.threads[thread].process, function.number, range.start_ns, 0}, operators_);
-        by_number += last != kNone ? 1 : 0;
+        shares.by_number += last != kNone ? 1 : 0;
       } else {
-        by_place += last != kNone ? 1 : 0;
+        shares.by_place += last != kNone ? 1 : 0;
       }
-      std::vector<model::StringId> chain{s_.strings.intern("backward")};
+      std::vector<model::StringId> chain{s_.strings.intern(model::kBackward)};
       if (last != kNone) chain.insert(chain.end(), chains_[last]->begin(), chains_[last]->end());
       if (range.start_ns < until_ns) {  // in another function: a backward pass of its own
         for (const model::StringId name : chain) put(range, name);
@@ -85,13 +78,7 @@ class BackwardModules {
       until_ns = range.end_ns;
       if (function.number >= 0) last_number = function.number;
     }
-    const auto share = [&](std::size_t count) {
-      return base::format_share(static_cast<double>(count) / static_cast<double>(functions_.size()));
-    };
-    return fmt::format(
-        "backward pass by module: {} of {} by sequence number, {} by the function before them, {} unknown",
-        share(by_number), base::counted(functions_.size(), "function"), share(by_place),
-        share(functions_.size() - by_number - by_place));
+    return shares.text("function");
   }
 
  private:

@@ -12,11 +12,10 @@
 #include <tuple>
 #include <vector>
 
+#include "model/backward.hpp"
 #include "model/session.hpp"
 
 namespace rangescope::analyze {
-
-inline constexpr std::string_view kEvaluates = "autograd::engine::evaluate_function: ";
 
 /// Process, sequence number, start, and what it is.
 using Numbered = std::tuple<std::uint32_t, std::int64_t, std::int64_t, std::uint32_t>;
@@ -25,7 +24,8 @@ using Numbered = std::tuple<std::uint32_t, std::int64_t, std::int64_t, std::uint
 
 /// Adds the backward pass as ranges of the domain "nn.Module": `backward`, from the first to the last function of a
 /// pass on a thread, and in it the modules around the operators that made the functions, each for those in a row, as
-/// far as the recording has modules. What share was told, and how; "" where nothing was added. O(n log n) in ranges
+/// far as the recording has modules. What share was told, and how, also by launches (Session::backward); "" where
+/// there is no backward pass. O(n log n) in ranges
 /// with numbers and of modules.
 std::string add_backward_modules(model::Session& session);
 

@@ -56,7 +56,7 @@ Backward find_backward(const Session& session, const Tree& tree, bool forward) {
   for (std::uint32_t o = 0; o < tree.parent.size(); ++o) {
     if (tree.range_of[o] == kNone) continue;
     const Range& range = session.ranges[tree.range_of[o]];
-    const bool function = session.strings.view(range.name).starts_with(kEvaluates);
+    const bool function = session.strings.view(range.name).starts_with(model::kEvaluates);
     out.inside[o] = function || (tree.parent[o] != kNone && out.inside[tree.parent[o]] != 0);
     if (!forward || range.domain != 0 || range.attributes >= session.attributes.size()) continue;
     const model::Attributes& with = session.attributes[range.attributes];

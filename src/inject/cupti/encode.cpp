@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "inject/hash.hpp"
 
@@ -176,7 +177,8 @@ void Encoder::graph(const CUpti_ActivityGraphTrace& record) {
 }
 
 void Encoder::launch(const Api& api, std::uint32_t cbid, std::uint32_t correlation, std::uint32_t tid,
-                     std::uint64_t start, std::uint64_t end, std::uint32_t module, std::uint32_t same) {
+                     std::uint64_t start, std::uint64_t end, std::uint32_t module, std::uint32_t same,
+                     gpu::MadeBy made_by) {
   std::uint8_t index = cbid < kCbids ? api_index_[cbid] : 0;
   if (index == 0 && cbid < kCbids && next_api_ < 256) {
     const char* name = nullptr;
@@ -186,20 +188,22 @@ void Encoder::launch(const Api& api, std::uint32_t cbid, std::uint32_t correlati
     }
   }
   struct {
-    gpu::LaunchIn in;
+    gpu::LaunchOf of;
     std::uint64_t duration;
   } whole{};
   const std::uint64_t duration = end != 0 ? end - start : gpu::kUnknownDuration;
   const bool longer = duration >= gpu::kUnknownDuration;
-  const std::size_t bytes = module != 0 ? sizeof whole.in : sizeof whole.in.launch;
-  whole.in = {
-      {head(module != 0 ? gpu::Type::kLaunchIn : gpu::Type::kLaunch, correlation, index),
-       static_cast<std::int64_t>(start), longer ? gpu::kUnknownDuration : static_cast<std::uint32_t>(duration), tid},
-      module,
-      same};
+  const auto [type, bytes] = made_by.what != gpu::MadeBy::kNothing ? std::pair{gpu::Type::kLaunchOf, sizeof whole.of}
+                             : module != 0 ? std::pair{gpu::Type::kLaunchIn, sizeof whole.of.in}
+                                           : std::pair{gpu::Type::kLaunch, sizeof whole.of.in.launch};
+  whole.of = {{{head(type, correlation, index), static_cast<std::int64_t>(start),
+                longer ? gpu::kUnknownDuration : static_cast<std::uint32_t>(duration), tid},
+               module,
+               same},
+              made_by};
   const bool extended = end != 0 && longer;
   std::memcpy(reinterpret_cast<char*>(&whole) + bytes, &duration, sizeof duration);
-  whole.in.launch.head.words = static_cast<std::uint16_t>(bytes / 8 + (extended ? 1 : 0));
+  whole.of.in.launch.head.words = static_cast<std::uint16_t>(bytes / 8 + (extended ? 1 : 0));
   stream_.put(&whole, bytes + (extended ? 8 : 0));
 }
 

@@ -1,7 +1,7 @@
 // Launch calls noted by callback, for a CUPTI that cannot record chosen driver functions by itself.
 //
-// Each thread writes 32 bytes a call into a chunk of its own, without lock; the flushing thread, or the owner when the
-// chunk is full, hands them over. Memory: 32 KiB a thread that launches.
+// Each thread writes 40 bytes a call into a chunk of its own, without lock; the flushing thread, or the owner when the
+// chunk is full, hands them over. Memory: 40 KiB a thread that launches.
 #pragma once
 
 #include <atomic>
@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "inject/python/per_thread.hpp"
+#include "wire/gpu.hpp"
 
 namespace rangescope::inject::cupti {
 
@@ -20,6 +21,7 @@ struct NotedLaunch {
   std::uint32_t duration_ns;
   std::uint32_t tid;
   std::uint32_t module = 0, same = 0;  ///< as in wire::gpu::LaunchIn; 0: in no module
+  wire::gpu::MadeBy made_by;
 };
 
 class LaunchLog {

@@ -26,6 +26,7 @@
 #include "inject/nvtx/control.hpp"
 #include "inject/nvtx/process.hpp"
 #include "inject/nvtx/setting.hpp"
+#include "inject/python/autograd.hpp"
 #include "inject/python/modules.hpp"
 #include "wire/counters.hpp"
 #include "wire/names.hpp"
@@ -84,6 +85,7 @@ struct Tracer {
   std::atomic<std::uint64_t> buffers_seen{0};  // of those, at the flusher's last turn
   LaunchLog launches;
   python::Modules modules;
+  python::Autograd autograd;
   bool in_modules = false;  // launches are looked up there
 
   Flusher flusher;
@@ -240,7 +242,7 @@ void on_driver_call(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& ca
   const python::Here in = t.in_modules ? t.modules.here(static_cast<std::int64_t>(now)) : python::Here{};
   t.launches.note({start, call.correlationId, id,
                    duration < gpu::kUnknownDuration ? static_cast<std::uint32_t>(duration) : gpu::kUnknownDuration,
-                   thread_id(), in.module, in.same});
+                   thread_id(), in.module, in.same, t.in_modules ? t.autograd.here(in.called) : gpu::MadeBy{}});
 }
 
 void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
@@ -268,7 +270,7 @@ void sink_launch(void* user, const NotedLaunch& launch) {
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   const std::uint64_t end = launch.duration_ns == gpu::kUnknownDuration ? 0 : launch.start_ns + launch.duration_ns;
   t.encoder.launch(t.api, launch.cbid, launch.correlation, launch.tid, launch.start_ns, end, launch.module,
-                   launch.same);
+                   launch.same, launch.made_by);
   overhead_records(1);
 }
 
@@ -294,6 +296,7 @@ void find_modules(Tracer& t) {
   else if (t.settings.modules)
     t.in_modules = t.modules.start(t.settings.module_levels, why);
   const auto kept = [](const char* text) { return text != nullptr ? strdup(text) : nullptr; };
+  if (t.in_modules) t.autograd.find();
   if (t.in_modules) t.modules.functions().choose(kept(phases), kept(functions));
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   t.encoder.info("modules", t.in_modules ? "on" : why);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "inject/hash.hpp"
+#include "inject/python/compiled.hpp"
 
 namespace rangescope::inject::python {
 namespace {
@@ -24,9 +25,10 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
 }
 
 struct Level {
-  std::uint64_t self = 0, type = 0;  ///< of a function: its code, and its number
+  std::uint64_t self = 0, type = 0;  ///< of a function: its code, and its number; of compiled code: the instruction
   std::uint64_t arguments = 0;       ///< of a function: the argument that its calls are told apart by
   bool function = false;
+  bool compiled = false;    ///< a function, of Inductor
   std::uint64_t place = 0;  ///< in its call, down to the next module's
 };
 
@@ -66,7 +68,7 @@ struct Modules::Thread {
   Thread& operator=(Thread&&) = delete;
   ~Thread() { std::free(known); }
 
-  static constexpr std::uint64_t kOther = 0, kModule = 1, kFirstFunction = 2;
+  static constexpr std::uint64_t kOther = 0, kModule = 1, kCompiled = 2, kFirstFunction = 3;
   struct Code {
     std::uint64_t address = 0, kind = kOther;
   };
@@ -74,6 +76,8 @@ struct Modules::Thread {
   bool frames(const Interpreter& python, const wire::Functions& functions, std::uint64_t state);
   std::uint64_t kind_of(const Interpreter& python, const wire::Functions& functions, std::uint64_t code);
   bool name_of(const Interpreter& python, std::uint64_t code, char* function, std::size_t most) const;
+  bool file_of(const Interpreter& python, std::uint64_t code, char* file, std::size_t most) const;
+  std::uint32_t line_of(const Interpreter& python, std::uint64_t code, std::uint64_t instruction) const;
   Known* slot_of(std::uint32_t around, std::uint64_t self, std::uint64_t type);
   bool grow();
   void forget_numbers() {
@@ -106,6 +110,30 @@ bool Modules::Thread::name_of(const Interpreter& python, std::uint64_t code, cha
          memory.copy(code + python.fields.name, &text, sizeof text) && python.text(memory, text, function, most);
 }
 
+bool Modules::Thread::file_of(const Interpreter& python, std::uint64_t code, char* file, std::size_t most) const {
+  std::uint64_t text = 0;
+  return memory.copy(code + python.fields.file, &text, sizeof text) && python.text(memory, text, file, most);
+}
+
+/// 0: unknown.
+std::uint32_t Modules::Thread::line_of(const Interpreter& python, std::uint64_t code, std::uint64_t instruction) const {
+  constexpr std::uint64_t kMostBytes = 1 << 22;
+  const wire::cpython::Fields& fields = python.fields;
+  std::uint32_t first = 0;
+  std::uint64_t table = 0, size = 0;
+  if (fields.lines == 0 || instruction <= code + fields.bytes) return 0;
+  if (!memory.copy(code + fields.line, &first, sizeof first) ||
+      !memory.copy(code + fields.lines, &table, sizeof table) ||
+      !memory.copy(table + python.header(), &size, sizeof size) || size > kMostBytes)
+    return 0;
+  auto* bytes = static_cast<char*>(std::malloc(size));
+  const bool read = bytes != nullptr && memory.copy(table + python.header() + 16, bytes, size);
+  const std::uint32_t line =
+      read ? wire::cpython::line_at({bytes, size}, first, instruction - code - fields.bytes) : 0;
+  std::free(bytes);
+  return line;
+}
+
 std::uint64_t Modules::Thread::kind_of(const Interpreter& python, const wire::Functions& functions,
                                        std::uint64_t code) {
   // Four places each: frames of one walk must not drive each other out.
@@ -113,17 +141,18 @@ std::uint64_t Modules::Thread::kind_of(const Interpreter& python, const wire::Fu
   for (std::size_t i = 0; i < 4; ++i)
     if (set[i].address == code) return set[i].kind;
   const auto look = [&]() -> std::uint64_t {
-    std::uint64_t text = 0;
     char name[256], file[4096];
     if (!name_of(python, code, name, sizeof name)) return kOther;
     const char* function = std::strncmp(name, "Module.", 7) == 0 ? name + 7 : name;  // qualified since 3.11
     const bool call = std::strcmp(function, "_call_impl") == 0 || std::strcmp(function, "_wrapped_call_impl") == 0;
-    if (!call && !functions.any()) return kOther;
-    if (!memory.copy(code + python.fields.file, &text, sizeof text) || !python.text(memory, text, file, sizeof file))
-      return kOther;
+    const char* plain = std::strrchr(name, '.') != nullptr ? std::strrchr(name, '.') + 1 : name;
+    const bool compiled = std::strcmp(plain, "call") == 0;
+    if (!call && !compiled && !functions.any()) return kOther;
+    if (!file_of(python, code, file, sizeof file)) return kOther;
     constexpr char kFile[] = "torch/nn/modules/module.py";
     const std::size_t bytes = std::strlen(file);
     if (call && bytes >= sizeof kFile - 1 && std::strcmp(file + bytes - (sizeof kFile - 1), kFile) == 0) return kModule;
+    if (compiled && is_compiled(file)) return kCompiled;
     const std::size_t number = functions.find(file, name);
     return number != 0 ? kFirstFunction + number : kOther;
   };
@@ -164,9 +193,13 @@ bool Modules::Thread::frames(const Interpreter& python, const wire::Functions& f
         if (functions.by_argument(kind - kFirstFunction, argument, attribute) &&
             memory.word(frame + fields.locals + 8 * argument, object))
           object &= ~std::uint64_t{7};
-        levels[depth++] = {code, kind, object, true, here};  // its own: what it calls may be a loop
+        levels[depth++] = {code, kind, object, true, false, here};  // its own: what it calls may be a loop
         place = 0;
       }
+    } else if (kind == kCompiled) {
+      if (depth == kMostLevels) return false;
+      levels[depth++] = {code, here, 0, true, true, here};
+      place = 0;
     } else if (kind == kModule) {
       Level level;
       std::uint64_t self = word(fields.locals) & ~std::uint64_t{7};
@@ -403,32 +436,38 @@ Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
     return {};
   }
   Here out;
+  for (std::size_t i = 0; i < thread.depth; ++i) out.called = out.called || !thread.levels[i].function;
   bool same = true;
   const std::size_t depth = std::min(thread.depth, levels_);
   for (std::size_t i = 0; i < depth; ++i) {
     const Level& level = thread.levels[thread.depth - 1 - i];
-    const std::size_t function = level.function ? level.type - Thread::kFirstFunction : 0;
+    const bool chosen = level.function && !level.compiled;
+    const std::size_t function = chosen ? level.type - Thread::kFirstFunction : 0;
     std::size_t argument = 0;
     const char* attribute = nullptr;
-    const bool by_argument = level.function && functions_.by_argument(function, argument, attribute);
+    const bool by_argument = chosen && functions_.by_argument(function, argument, attribute);
     const std::uint64_t which = by_argument ? thread.which_of(python_, level.arguments, attribute) : 0;
     const std::uint64_t type = level.type | which << 32;
     Known* known = thread.slot_of(out.module, level.self, type);
     if (known == nullptr) break;
     if (known->number == 0 || now_ns - known->checked_ns > kTrust_ns) {
       char name[1024] = {}, text[256];
-      const bool named = level.function ? thread.name_of(python_, level.self, text, sizeof text)
+      const bool named = level.compiled   ? thread.file_of(python_, level.self, name, sizeof name)
+                         : level.function ? thread.name_of(python_, level.self, text, sizeof text)
                                         : python_.type_name(thread.memory, level.type, text, sizeof text);
       if (!named) break;
-      const std::uint64_t kind = fnv1a(text, std::strlen(text));
+      const char* kept = level.compiled ? name : text;
+      const std::uint64_t kind = fnv1a(kept, std::strlen(kept));
       std::size_t outer = thread.depth - i;  // the module around it
       while (outer < thread.depth && thread.levels[outer].function) ++outer;
       const std::uint64_t around = !level.function && outer < thread.depth ? thread.levels[outer].self : 0;
       if (known->number == 0 || known->kind != kind || !thread.still(python_, *known, around)) {
         Known made{level.self, type, out.module, 0, 0, 0, 0, 0, kind};
         if (around != 0) made.key = thread.name_below(python_, around, level.self, name, sizeof name, made);
-        const char* shown = level.function && !by_argument ? functions_.name_of(function, text) : text;
+        const char* shown = chosen && !by_argument ? functions_.name_of(function, text) : text;
         if (by_argument) functions_.name_of(function, which, text, sizeof text);
+        if (level.compiled && !source_nodes(name, thread.line_of(python_, level.self, level.type), text, sizeof text))
+          std::strcpy(text, "compiled code");
         made.number = define_(user_, out.module, made.key != 0 ? name : "", shown, level.function);
         if (made.number == 0) break;
         thread.used += known->number == 0 ? 1 : 0;

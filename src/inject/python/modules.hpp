@@ -32,6 +32,7 @@ namespace rangescope::inject::python {
 struct Here {
   std::uint32_t module = 0;  ///< number of the chain; 0: in none
   std::uint32_t same = 0;    ///< so many of its outermost modules are in the call that the last launch was in
+  bool called = false;       ///< a module is in the chain, not functions alone
 };
 
 class Modules {

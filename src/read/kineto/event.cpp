@@ -104,7 +104,8 @@ std::optional<std::int64_t> microseconds(std::string_view text, bool& fraction) 
   const bool negative = text.starts_with('-');
   if (negative) text.remove_prefix(1);
   const std::size_t point = std::min(text.find('.'), text.size());
-  const auto whole = base::to_uint(text.substr(0, point));
+  const bool power = text.find_first_of("eE") != std::string_view::npos;
+  const auto whole = power ? std::nullopt : base::to_uint(text.substr(0, point));
   constexpr std::int64_t kMost = std::int64_t{1} << 62;
   std::int64_t ns = 0;
   if (whole && *whole <= static_cast<std::uint64_t>(kMost / 1000)) {

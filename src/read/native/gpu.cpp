@@ -89,7 +89,8 @@ class GpuReader {
       case gpu::Type::kKind: take_kind(record.as<gpu::KernelKind>()); break;
       case gpu::Type::kKernel: take_kernel(record); break;
       case gpu::Type::kLaunch:
-      case gpu::Type::kLaunchIn: take_launch(record); break;
+      case gpu::Type::kLaunchIn:
+      case gpu::Type::kLaunchOf: take_launch(record); break;
       case gpu::Type::kModule: take_module(record); break;
       case gpu::Type::kCopy:
       case gpu::Type::kMemset: take_copy(record); break;
@@ -222,14 +223,17 @@ class GpuReader {
   }
   void take_launch(const GpuRecord& record) {
     const auto launch = record.as<gpu::Launch>();
-    const bool in_module = launch.head.type == gpu::Type::kLaunchIn;
-    const std::size_t size = in_module ? sizeof(gpu::LaunchIn) : sizeof launch;
+    const gpu::Type type = launch.head.type;
+    const std::size_t size = type == gpu::Type::kLaunchOf   ? sizeof(gpu::LaunchOf)
+                             : type == gpu::Type::kLaunchIn ? sizeof(gpu::LaunchIn)
+                                                            : sizeof launch;
     const bool longer = launch.duration_ns == gpu::kUnknownDuration;
     const bool known = !longer || launch.head.words * 8u > size;
     const std::uint64_t duration = longer ? record.extension(size, 0) : launch.duration_ns;
-    if (in_module) {
-      const auto in = record.as<gpu::LaunchIn>();
-      modules_.launched(static_cast<std::uint32_t>(session_.launches.size()), in.module, in.same);
+    if (type != gpu::Type::kLaunch) {
+      const auto of = type == gpu::Type::kLaunchOf ? record.as<gpu::LaunchOf>() : gpu::LaunchOf{record.as<gpu::LaunchIn>(), {}};
+      modules_.launched(static_cast<std::uint32_t>(session_.launches.size()), of.in.module, of.in.same, launch.start_ns,
+                        of.made_by);
     }
     const auto& api = apis_[launch.head.small];
     session_.launches.push_back({launch.start_ns,

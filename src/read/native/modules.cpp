@@ -2,20 +2,38 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "read/open_ranges.hpp"
 
 namespace rangescope::read::native {
+namespace {
+
+using wire::gpu::MadeBy;
+
+constexpr std::uint32_t kMostLevels = 64;
+// Numbers of chains in the backward pass, behind those that are written.
+constexpr std::uint32_t kBackwardRoot = 1u << 31, kBelow = kBackwardRoot + 1, kUnknown = model::kNone;
+
+bool has_functions(const model::Session& session) {
+  for (std::uint32_t id = 0; id < session.strings.size(); ++id)
+    if (session.strings.view(id).starts_with(model::kEvaluates)) return true;
+  return false;
+}
+
+}  // namespace
+
 void ModuleCalls::define(std::uint32_t number, std::uint32_t around, std::string_view name, std::string_view type,
                          bool function, model::Session& session) {
   const auto outer = modules_.find(around);
   Module made;
   if (outer != modules_.end()) made = outer->second;
-  if (number == 0 || made.chain.size() >= 64) return;
+  if (number == 0 || made.chain.size() >= kMostLevels) return;
   made.chain.push_back(number);
   if (!function) made.path = name.empty() ? "" : made.path + (made.path.empty() ? "" : ".") + std::string(name);
+  made.function = function;
   const bool alone = function || made.path.empty();
   const std::size_t bar = function ? type.find('|') : std::string_view::npos;  // "prefill|decode step"
   made.later = bar != std::string_view::npos ? session.strings.intern(type.substr(bar + 1)) : 0;
@@ -24,10 +42,84 @@ void ModuleCalls::define(std::uint32_t number, std::uint32_t around, std::string
   modules_.insert_or_assign(number, std::move(made));
 }
 
-void ModuleCalls::place(std::size_t from, model::Session& session) const {
+void ModuleCalls::launched(std::uint32_t launch, std::uint32_t module, std::uint32_t same, std::int64_t start_ns,
+                           MadeBy of) {
+  launches_.push_back({launch, module, same, start_ns, of});
+  if (of.what != MadeBy::kOperator || of.sequence == MadeBy::kNoNumber) return;
+  std::vector<Operator>& known = operators_[of.thread];
+  if (known.empty() || known.back().sequence != of.sequence) known.push_back({of.sequence, module, start_ns});
+}
+
+/// The first launch behind the beginning of the function's operator. A few operators launch nothing, many more mean that
+/// launches were not recorded.
+const ModuleCalls::Operator* ModuleCalls::maker_of(const Launched& function) const {
+  constexpr std::uint32_t kMostSilent = 64;
+  const auto known = operators_.find(function.of.thread);
+  if (known == operators_.end() || function.of.sequence == MadeBy::kNoNumber) return nullptr;
+  const auto at = std::ranges::lower_bound(known->second, function.of.sequence, {}, &Operator::sequence);
+  const bool its = at != known->second.end() && at->start_ns < function.start_ns &&
+                   at->sequence - function.of.sequence <= kMostSilent;
+  return its ? &*at : nullptr;
+}
+
+/// The chain `chain` with the modules of the chain `inner` in it.
+std::uint32_t ModuleCalls::below(std::uint32_t chain, std::uint32_t inner, bool functions) {
+  const auto found = modules_.find(inner);
+  if (found == modules_.end()) return chain;
+  const std::vector<std::uint32_t> numbers = found->second.chain;
+  for (const std::uint32_t number : numbers) {
+    if (modules_.at(number).function && !functions) continue;
+    const auto [at, fresh] = below_.try_emplace({chain, number}, kBelow + static_cast<std::uint32_t>(below_.size()));
+    if (fresh) {
+      Module made = modules_.at(number);
+      const Module& outer = modules_.at(chain);
+      made.chain = outer.chain;
+      made.backward = outer.backward;
+      if (made.chain.size() < kMostLevels) made.chain.push_back(at->second);
+      modules_.emplace(at->second, std::move(made));
+    }
+    chain = at->second;
+  }
+  return chain;
+}
+
+/// Gives the step its chain in the backward pass.
+void ModuleCalls::place_function(const Launched& launched, Evaluated& last, Step& step, model::Session& session) {
+  const auto [module, same, of] = std::tuple{launched.module, launched.same, launched.of};
+  const bool again = of.what == MadeBy::kOperator;  // of a forward pass; Python is the function's own
+  if (again && last.around != kBackwardRoot) return;
+  if (module == 0 || again) {
+    Module root{{kBackwardRoot}, {}, session.strings.intern(model::kBackward), 0, true, true};
+    modules_.try_emplace(kBackwardRoot, std::move(root));
+  }
+  const std::uint32_t around = module != 0 && !again ? module : kBackwardRoot;
+  const bool numbered = !again && of.sequence != MadeBy::kNoNumber;
+  // Numbers fall within a pass: what was made later does not wait for what was made before it.
+  const bool goes_on = last.around == around && (!numbered || of.sequence <= last.sequence);
+  if (!goes_on) last = {0, kUnknown, around};
+  if (numbered) {
+    const Operator* maker = maker_of(launched);
+    last = {of.sequence, maker != nullptr ? maker->module : kUnknown, around};
+  }
+  if (!again) {
+    ++session.backward.all;
+    if (last.maker != kUnknown) ++(numbered ? session.backward.by_number : session.backward.by_place);
+  }
+  step.module = below(around, last.maker, false);
+  const std::size_t outer = modules_.at(step.module).chain.size();
+  if (again) step.module = below(step.module, module, true);
+  step.same = !goes_on ? 0 : again ? static_cast<std::uint32_t>(outer) + same : kMostLevels;
+  // Python around the engine tells whether its own calls go on.
+  if (around != kBackwardRoot && (!goes_on || same < modules_.at(around).chain.size())) step.same = same;
+}
+
+void ModuleCalls::place(std::size_t from, model::Session& session) {
   if (launches_.empty()) return;
   Steps threads;
-  for (const Launched& each : launches_) threads[session.launches[each.launch].thread];
+  for (const Launched& each : launches_)
+    if (each.module != 0 || each.of.what == MadeBy::kFunction) threads[session.launches[each.launch].thread];
+  const bool by_ranges = has_functions(session);
+  std::unordered_map<std::uint32_t, Evaluated> evaluated;  // by thread
   auto known = launches_.begin();
   for (std::size_t i = from; i < session.launches.size(); ++i) {
     const model::Launch& launch = session.launches[i];
@@ -35,6 +127,8 @@ void ModuleCalls::place(std::size_t from, model::Session& session) const {
     if (known != launches_.end() && known->launch == i) {
       step.module = known->module;
       step.same = known->same;
+      if ((known->of.what == MadeBy::kFunction || known->of.evaluates != 0) && !by_ranges)
+        place_function(*known, evaluated[launch.thread], step, session);
       ++known;
     }
     if (const auto thread = threads.find(launch.thread); thread != threads.end()) thread->second.push_back(step);
@@ -85,7 +179,9 @@ void ModuleCalls::place(Steps threads, model::Session& session) const {
         call.end_ns = step.end_ns;
         call.name = name;
         call.thread = number;
-        call.domain = inside == model::kNone ? 0 : session.ranges[inside].domain;
+        call.domain = of.backward ? model::module_domain(session, true)
+                      : inside == model::kNone ? 0
+                                               : session.ranges[inside].domain;
         call.module = true;
         calls.push_back(static_cast<std::uint32_t>(session.ranges.size()));
         session.ranges.push_back(call);

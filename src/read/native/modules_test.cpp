@@ -131,5 +131,71 @@ TEST(ModuleCalls, WhatWasNeverDefinedIsNoModule) {
   EXPECT_EQ(calls.placed(), "lost (Lost) 20-25");
 }
 
+// The thread of autograd's engine runs no Python: its launches have the numbers of the operators that made them.
+struct Backward : Calls {
+  using MadeBy = wire::gpu::MadeBy;
+  void forward(std::int64_t at, std::uint32_t module, std::uint32_t same, std::uint32_t sequence) {
+    note(at, 0, module, same, {sequence, 7, MadeBy::kOperator});
+  }
+  void function(std::int64_t at, std::uint32_t sequence, std::uint16_t of = 7) {
+    note(at, 1, 0, 0, {sequence, of, MadeBy::kFunction});
+  }
+  void note(std::int64_t at, std::uint32_t thread, std::uint32_t module, std::uint32_t same, MadeBy of) {
+    modules.launched(static_cast<std::uint32_t>(session.launches.size()), module, same, at, of);
+    session.launches.push_back({at, at + 5, thread, 0, 0});
+  }
+  static constexpr std::uint32_t kSums = MadeBy::kNoNumber;
+};
+
+TEST(ModuleCalls, TheBackwardPassIsInTheModulesOfItsOperators) {
+  Backward calls;
+  calls.forward(10, 3, 0, 2);  // operator 1 launched nothing
+  calls.forward(20, 4, 1, 3);
+  calls.forward(30, 0, 0, 4);  // the loss
+  calls.function(40, 4);
+  calls.function(50, 3);
+  calls.function(60, calls.kSums);
+  calls.function(70, 1);
+  EXPECT_EQ(calls.placed(),
+            "Model 10-25, model (Decoder) 10-15, model.layers.0 (Layer) 10-15, head (Linear) 20-25, backward 40-75, "
+            "Model 50-75, head (Linear) 50-65, model (Decoder) 70-75, model.layers.0 (Layer) 70-75");
+  EXPECT_EQ(calls.session.backward.text("launch"),
+            "backward pass by module: 75.0 % of 4 launches by sequence number, 25.0 % by the function before them, 0.0 % "
+            "unknown");
+  EXPECT_EQ(calls.session.strings.view(calls.session.domains[calls.session.ranges.back().domain].name), "nn.Module");
+}
+
+TEST(ModuleCalls, NumbersThatGrowBeginAnotherBackwardPass) {
+  Backward calls;
+  calls.forward(10, 4, 0, 1);
+  calls.function(20, 1);
+  calls.function(30, 1);  // one function, two launches
+  calls.forward(40, 4, 0, 2);
+  calls.function(50, 2);
+  EXPECT_EQ(calls.placed(),
+            "Model 10-15, head (Linear) 10-15, Model 40-45, head (Linear) 40-45, backward 20-35, Model 20-35, "
+            "head (Linear) 20-35, backward 50-55, Model 50-55, head (Linear) 50-55");
+}
+
+TEST(ModuleCalls, WhatNoRecordedOperatorMadeIsUnknown) {
+  Backward calls;
+  calls.forward(10, 4, 0, 100);
+  calls.forward(90, 4, 0, 101);  // after the function
+  calls.function(20, 1);         // long before: those between were not recorded
+  calls.function(30, 101);
+  calls.function(40, 100, 8);  // of another thread
+  EXPECT_EQ(calls.placed(), "Model 10-15, head (Linear) 10-15, Model 90-95, head (Linear) 90-95, backward 20-25, backward "
+                            "30-45");
+  EXPECT_EQ(calls.session.backward.by_number, 0u);
+}
+
+TEST(ModuleCalls, RangesOfEmitNvtxTellMore) {
+  Backward calls;
+  calls.range(15, 16, "autograd::engine::evaluate_function: MmBackward0, op_id = 7");
+  calls.forward(10, 4, 0, 1);
+  calls.function(20, 1);
+  EXPECT_EQ(calls.placed(), "Model 10-15, head (Linear) 10-15");
+}
+
 }  // namespace modules_test
 }  // namespace rangescope::read::native

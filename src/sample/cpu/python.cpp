@@ -381,7 +381,8 @@ Python::Reading Python::walk(std::uint64_t state, std::vector<PythonFrame>& out,
   steps_.resize(kept);
   if (out.empty()) return Reading::kNone;
   if (instruction > steps_.front().code + fields_.bytes)
-    out.front().line = line_at(*out.front().code, instruction - steps_.front().code - fields_.bytes);
+    out.front().line = wire::cpython::line_at(out.front().code->lines, out.front().code->line,
+                                              instruction - steps_.front().code - fields_.bytes);
   if (!deep && outermost == steps_.back().frame && steps_.back().generator) {
     if (yielded_.empty()) yielded_ = out, yielder_ = steps_.back();
     return Reading::kTorn;
@@ -412,35 +413,6 @@ void Python::join_generator(std::vector<PythonFrame>& out) {
   out.erase(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(caller));
   out.front().line = 0;
   out.insert(out.begin(), yielded_.begin(), yielded_.end());
-}
-
-// The line of an instruction, so many bytes behind the first: entries of the table (3.11 and later; PEP 626,
-// Objects/locations.md) say how many instructions they are of, and by how many lines they go on.
-std::uint32_t Python::line_at(const PythonCode& code, std::uint64_t behind) {
-  std::int64_t line = code.line;
-  std::uint64_t end = 0;
-  for (std::size_t at = 0; at < code.lines.size();) {
-    const auto next = [&] {
-      return at < code.lines.size() ? static_cast<std::uint8_t>(code.lines[at++]) : std::uint8_t{0};
-    };
-    const std::uint8_t head = next();
-    const unsigned form = head >> 3 & 15;
-    if (form == 13 || form == 14) {
-      std::uint64_t value = 0;
-      for (unsigned shift = 0; shift < 60; shift += 6) {
-        const std::uint8_t part = next();
-        value |= std::uint64_t{part & 63u} << shift;
-        if ((part & 64) == 0) break;
-      }
-      line += (value & 1) != 0 ? -static_cast<std::int64_t>(value >> 1) : static_cast<std::int64_t>(value >> 1);
-    } else if (form >= 10 && form <= 12) {
-      line += form - 10;
-    }
-    end += 2 * ((head & 7u) + 1);
-    if (behind < end) return form == 15 || line <= 0 ? 0 : static_cast<std::uint32_t>(line);
-    while (at < code.lines.size() && (static_cast<std::uint8_t>(code.lines[at]) & 0x80) == 0) ++at;  // columns
-  }
-  return 0;
 }
 
 }  // namespace rangescope::sample::cpu

@@ -63,8 +63,6 @@ class Python {
   [[nodiscard]] bool holds(std::uint64_t address) const { return address - runtime_ < runtime_bytes_; }
   /// The thread that has the GIL, which another waits for at that place; in the process's own namespace, 0: unknown.
   [[nodiscard]] std::uint32_t gil_holder(std::uint64_t futex);
-  /// Line of an instruction of a function, so many bytes behind its first; 0: unknown.
-  [[nodiscard]] static std::uint32_t line_at(const PythonCode& code, std::uint64_t behind);
   [[nodiscard]] const Module* module() const { return module_; }
   [[nodiscard]] const std::string& version() const { return version_; }
 

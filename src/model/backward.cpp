@@ -1,0 +1,27 @@
+#include "model/backward.hpp"
+
+#include "base/units.hpp"
+#include "model/session.hpp"
+
+namespace rangescope::model {
+
+std::uint32_t module_domain(Session& session, bool make) {
+  const StringId name = session.strings.intern("nn.Module");
+  for (std::uint32_t d = 0; d < session.domains.size(); ++d)
+    if (session.domains[d].name == name) return d;
+  if (!make) return kNone;
+  session.domains.push_back({name});
+  return static_cast<std::uint32_t>(session.domains.size() - 1);
+}
+
+std::string BackwardShares::text(std::string_view one) const {
+  if (all == 0) return {};
+  const auto share = [this](std::size_t count) {
+    return base::format_share(static_cast<double>(count) / static_cast<double>(all));
+  };
+  return "backward pass by module: " + share(by_number) + " of " + base::counted(all, one) +
+         " by sequence number, " + share(by_place) + " by the function before them, " +
+         share(all - by_number - by_place) + " unknown";
+}
+
+}  // namespace rangescope::model

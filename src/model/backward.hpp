@@ -1,0 +1,31 @@
+// What PyTorch's backward pass is called in recordings and in reports, where names of its ranges tell it and where
+// launches do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace rangescope::model {
+
+struct Session;
+
+/// Begins the name of a range that autograd opens around a function.
+inline constexpr std::string_view kEvaluates = "autograd::engine::evaluate_function: ";
+/// Outermost region of the backward pass in the domain of modules.
+inline constexpr std::string_view kBackward = "backward";
+
+/// The domain of PyTorch's modules, which is made where there is none; kNone with `make` false.
+std::uint32_t module_domain(Session& session, bool make);
+
+/// How the modules of functions of the backward pass, or of their launches, were found.
+struct BackwardShares {
+  std::size_t by_number = 0;  ///< by the sequence number of the operator that made the function
+  std::size_t by_place = 0;   ///< it has none: by the function before it
+  std::size_t all = 0;
+  /// `one`: "function". "" of none.
+  [[nodiscard]] std::string text(std::string_view one) const;
+};
+
+}  // namespace rangescope::model
