@@ -71,8 +71,8 @@ inline Fields published(const char* bytes, int minor) {
   return fields;
 }
 
-/// The line of an instruction, so many bytes behind the first; 0: unknown. Entries of the table (3.11 and later; PEP 626,
-/// Objects/locations.md) say how many instructions they are of, and by how many lines they go on from `first`.
+/// The line of an instruction, so many bytes behind the first; 0: unknown. Entries of the table (3.11 and later; PEP
+/// 626, Objects/locations.md) say how many instructions they are of, and by how many lines they go on from `first`.
 inline std::uint32_t line_at(std::string_view table, std::uint32_t first, std::uint64_t behind) {
   std::int64_t line = first;
   std::uint64_t end = 0;

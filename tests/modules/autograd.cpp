@@ -1,5 +1,6 @@
-// A stand-in for libtorch_cpu.so: what it exports of autograd, and an engine with a thread of its own. A node is laid out
-// as in torch/csrc/autograd/function.h: with std::shared_ptr up to PyTorch 2.12, with its own count since (INTRUSIVE).
+// A stand-in for libtorch_cpu.so: what it exports of autograd, and an engine with a thread of its own. A node is laid
+// out as in torch/csrc/autograd/function.h: with std::shared_ptr up to PyTorch 2.12, with its own count since
+// (INTRUSIVE).
 #include <dlfcn.h>
 
 #include <atomic>
@@ -34,9 +35,15 @@ struct Held {  // c10::intrusive_ptr
   }
   Node* node;
 };
-Held make() { return Held(new Node); }
-Node* get(const Held& held) { return held.node; }
-std::uint64_t references(const Held& held) { return held.node->count & 0xffffffff; }
+Held make() {
+  return Held(new Node);
+}
+Node* get(const Held& held) {
+  return held.node;
+}
+std::uint64_t references(const Held& held) {
+  return held.node->count & 0xffffffff;
+}
 #else
 struct Node : std::enable_shared_from_this<Node> {
   virtual ~Node() = default;
@@ -45,14 +52,24 @@ struct Node : std::enable_shared_from_this<Node> {
   std::uint64_t thread = 0;
 };
 using Held = std::shared_ptr<Node>;
-Held make() { return std::make_shared<Node>(); }
-Node* get(const Held& held) { return held.get(); }
-std::uint64_t references(const Held& held) { return static_cast<std::uint64_t>(held.use_count()); }
-void deleteNode(Node* node) { delete node; }
+Held make() {
+  return std::make_shared<Node>();
+}
+Node* get(const Held& held) {
+  return held.get();
+}
+std::uint64_t references(const Held& held) {
+  return static_cast<std::uint64_t>(held.use_count());
+}
+void deleteNode(Node* node) {
+  delete node;
+}
 #endif
 
 thread_local Held current{nullptr};
-Held get_current_node() { return current; }
+Held get_current_node() {
+  return current;
+}
 }  // namespace torch::autograd
 
 namespace at {
@@ -61,7 +78,9 @@ thread_local std::uint64_t next_number = 0, thread_number = 0;
 std::atomic<std::uint64_t> threads{0};
 }  // namespace
 namespace sequence_number {
-std::uint64_t peek() { return next_number; }
+std::uint64_t peek() {
+  return next_number;
+}
 }  // namespace sequence_number
 struct RecordFunction {
   static std::uint64_t currentThreadId() {
@@ -75,8 +94,10 @@ namespace {
 std::vector<torch::autograd::Held> graph;
 
 void launch(const char* name, void** parameters) {
-  using Launch = int (*)(const void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
-  reinterpret_cast<Launch>(dlsym(RTLD_DEFAULT, "cuLaunchKernel"))(name, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr);
+  using Launch =
+      int (*)(const void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
+  reinterpret_cast<Launch>(dlsym(RTLD_DEFAULT, "cuLaunchKernel"))(name, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters,
+                                                                  nullptr);
 }
 }  // namespace
 
@@ -89,8 +110,8 @@ std::uint64_t begin_operator() {
   return graph.size() - 1;
 }
 
-// Evaluates functions, each and behind it the one that adds up its gradient: both launch a kernel of that name. How many
-// references the launches left wrong.
+// Evaluates functions, each and behind it the one that adds up its gradient: both launch a kernel of that name. How
+// many references the launches left wrong.
 std::uint64_t evaluate(const std::uint64_t* places, const char** names, std::uint64_t count, void** parameters) {
   std::uint64_t wrong = 0;
   std::thread engine([&] {

@@ -168,7 +168,7 @@ import torch
 relu = launch
 
 
-def call(args):
+def partition_0(args):
     """ + "a, " * 9000 + """ = [args] * 9000
     launch("compiled code")
     # Topologically Sorted Source Nodes: [linear], Original ATen: [aten.addmm]
@@ -184,6 +184,17 @@ def call(args):
         # Source Nodes: [softmax], Original ATen: [aten._softmax]
         launch("[softmax]")
     return args
+
+
+class Runner:
+    def call(self, args):
+        # Topologically Sorted Source Nodes: [not_that], Original ATen: [aten.relu]
+        if args is None:
+            launch("[not_that]")
+        return partition_0(args)
+
+
+call = Runner().call
 """
 
 

@@ -194,7 +194,7 @@ void Encoder::launch(const Api& api, std::uint32_t cbid, std::uint32_t correlati
   const std::uint64_t duration = end != 0 ? end - start : gpu::kUnknownDuration;
   const bool longer = duration >= gpu::kUnknownDuration;
   const auto [type, bytes] = made_by.what != gpu::MadeBy::kNothing ? std::pair{gpu::Type::kLaunchOf, sizeof whole.of}
-                             : module != 0 ? std::pair{gpu::Type::kLaunchIn, sizeof whole.of.in}
+                             : module != 0                         ? std::pair{gpu::Type::kLaunchIn, sizeof whole.of.in}
                                            : std::pair{gpu::Type::kLaunch, sizeof whole.of.in.launch};
   whole.of = {{{head(type, correlation, index), static_cast<std::int64_t>(start),
                 longer ? gpu::kUnknownDuration : static_cast<std::uint32_t>(duration), tid},

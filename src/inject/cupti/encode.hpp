@@ -136,8 +136,7 @@ class Encoder {
   void activity(const Api& api, const CUpti_Activity& record);
   /// `end` 0: not known. `api_name` is asked for only the first time that a `cbid` is seen.
   void launch(const Api& api, std::uint32_t cbid, std::uint32_t correlation, std::uint32_t tid, std::uint64_t start,
-              std::uint64_t end, std::uint32_t module = 0, std::uint32_t same = 0,
-              wire::gpu::MadeBy made_by = {});
+              std::uint64_t end, std::uint32_t module = 0, std::uint32_t same = 0, wire::gpu::MadeBy made_by = {});
   /// The number of a module in a chain; the same for the same names.
   std::uint32_t module(std::uint32_t around, const char* name, const char* type, bool function);
   void node(std::uint32_t tid, std::uint8_t type, std::uint64_t at, std::uint64_t node, std::uint64_t original);

@@ -269,8 +269,8 @@ void sink_launch(void* user, const NotedLaunch& launch) {
   Tracer& t = *static_cast<Tracer*>(user);
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   const std::uint64_t end = launch.duration_ns == gpu::kUnknownDuration ? 0 : launch.start_ns + launch.duration_ns;
-  t.encoder.launch(t.api, launch.cbid, launch.correlation, launch.tid, launch.start_ns, end, launch.module,
-                   launch.same, launch.made_by);
+  t.encoder.launch(t.api, launch.cbid, launch.correlation, launch.tid, launch.start_ns, end, launch.module, launch.same,
+                   launch.made_by);
   overhead_records(1);
 }
 

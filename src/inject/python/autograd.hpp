@@ -33,7 +33,7 @@ class Autograd {
   std::uint64_t (*peek_)() = nullptr;
   std::uint64_t (*thread_)() = nullptr;
   Reference (*current_)() = nullptr;
-  bool shared_ = false;                        ///< by std::shared_ptr
+  bool shared_ = false;  ///< by std::shared_ptr
 };
 
 }  // namespace rangescope::inject::python

@@ -128,8 +128,7 @@ std::uint32_t Modules::Thread::line_of(const Interpreter& python, std::uint64_t 
     return 0;
   auto* bytes = static_cast<char*>(std::malloc(size));
   const bool read = bytes != nullptr && memory.copy(table + python.header() + 16, bytes, size);
-  const std::uint32_t line =
-      read ? wire::cpython::line_at({bytes, size}, first, instruction - code - fields.bytes) : 0;
+  const std::uint32_t line = read ? wire::cpython::line_at({bytes, size}, first, instruction - code - fields.bytes) : 0;
   std::free(bytes);
   return line;
 }
@@ -146,7 +145,7 @@ std::uint64_t Modules::Thread::kind_of(const Interpreter& python, const wire::Fu
     const char* function = std::strncmp(name, "Module.", 7) == 0 ? name + 7 : name;  // qualified since 3.11
     const bool call = std::strcmp(function, "_call_impl") == 0 || std::strcmp(function, "_wrapped_call_impl") == 0;
     const char* plain = std::strrchr(name, '.') != nullptr ? std::strrchr(name, '.') + 1 : name;
-    const bool compiled = std::strcmp(plain, "call") == 0;
+    const bool compiled = std::strcmp(plain, "call") == 0 || std::strncmp(plain, "partition_", 10) == 0;
     if (!call && !compiled && !functions.any()) return kOther;
     if (!file_of(python, code, file, sizeof file)) return kOther;
     constexpr char kFile[] = "torch/nn/modules/module.py";
@@ -197,9 +196,12 @@ bool Modules::Thread::frames(const Interpreter& python, const wire::Functions& f
         place = 0;
       }
     } else if (kind == kCompiled) {
-      if (depth == kMostLevels) return false;
-      levels[depth++] = {code, here, 0, true, true, here};
-      place = 0;
+      // `call` has parts of a graph that CUDA graphs keep in functions of their own, partition_0: those launch.
+      if (depth == 0 || !levels[depth - 1].compiled) {
+        if (depth == kMostLevels) return false;
+        levels[depth++] = {code, here, 0, true, true, here};
+        place = 0;
+      }
     } else if (kind == kModule) {
       Level level;
       std::uint64_t self = word(fields.locals) & ~std::uint64_t{7};
@@ -454,7 +456,7 @@ Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
       char name[1024] = {}, text[256];
       const bool named = level.compiled   ? thread.file_of(python_, level.self, name, sizeof name)
                          : level.function ? thread.name_of(python_, level.self, text, sizeof text)
-                                        : python_.type_name(thread.memory, level.type, text, sizeof text);
+                                          : python_.type_name(thread.memory, level.type, text, sizeof text);
       if (!named) break;
       const char* kept = level.compiled ? name : text;
       const std::uint64_t kind = fnv1a(kept, std::strlen(kept));

@@ -231,7 +231,8 @@ class GpuReader {
     const bool known = !longer || launch.head.words * 8u > size;
     const std::uint64_t duration = longer ? record.extension(size, 0) : launch.duration_ns;
     if (type != gpu::Type::kLaunch) {
-      const auto of = type == gpu::Type::kLaunchOf ? record.as<gpu::LaunchOf>() : gpu::LaunchOf{record.as<gpu::LaunchIn>(), {}};
+      const auto of =
+          type == gpu::Type::kLaunchOf ? record.as<gpu::LaunchOf>() : gpu::LaunchOf{record.as<gpu::LaunchIn>(), {}};
       modules_.launched(static_cast<std::uint32_t>(session_.launches.size()), of.in.module, of.in.same, launch.start_ns,
                         of.made_by);
     }

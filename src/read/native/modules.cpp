@@ -50,8 +50,8 @@ void ModuleCalls::launched(std::uint32_t launch, std::uint32_t module, std::uint
   if (known.empty() || known.back().sequence != of.sequence) known.push_back({of.sequence, module, start_ns});
 }
 
-/// The first launch behind the beginning of the function's operator. A few operators launch nothing, many more mean that
-/// launches were not recorded.
+/// The first launch behind the beginning of the function's operator. A few operators launch nothing, many more mean
+/// that launches were not recorded.
 const ModuleCalls::Operator* ModuleCalls::maker_of(const Launched& function) const {
   constexpr std::uint32_t kMostSilent = 64;
   const auto known = operators_.find(function.of.thread);
@@ -179,7 +179,7 @@ void ModuleCalls::place(Steps threads, model::Session& session) const {
         call.end_ns = step.end_ns;
         call.name = name;
         call.thread = number;
-        call.domain = of.backward ? model::module_domain(session, true)
+        call.domain = of.backward              ? model::module_domain(session, true)
                       : inside == model::kNone ? 0
                                                : session.ranges[inside].domain;
         call.module = true;

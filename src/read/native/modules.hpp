@@ -6,8 +6,8 @@
 // two launches, the call goes on as another occurrence. Linear in launches and in ranges of their threads.
 //
 // Launches of PyTorch's backward pass, whose threads run no Python, are in the modules that made their functions, below
-// the region `backward` of the domain of modules: a function has the sequence number of its operator, and belongs to the
-// chain of the first launch behind that operator's beginning. Functions without a number run behind the one whose
+// the region `backward` of the domain of modules: a function has the sequence number of its operator, and belongs to
+// the chain of the first launch behind that operator's beginning. Functions without a number run behind the one whose
 // gradient they take. Parts of the forward pass that are made again there are below the module that needs them.
 #pragma once
 

@@ -159,9 +159,10 @@ TEST(ModuleCalls, TheBackwardPassIsInTheModulesOfItsOperators) {
   EXPECT_EQ(calls.placed(),
             "Model 10-25, model (Decoder) 10-15, model.layers.0 (Layer) 10-15, head (Linear) 20-25, backward 40-75, "
             "Model 50-75, head (Linear) 50-65, model (Decoder) 70-75, model.layers.0 (Layer) 70-75");
-  EXPECT_EQ(calls.session.backward.text("launch"),
-            "backward pass by module: 75.0 % of 4 launches by sequence number, 25.0 % by the function before them, 0.0 % "
-            "unknown");
+  EXPECT_EQ(
+      calls.session.backward.text("launch"),
+      "backward pass by module: 75.0 % of 4 launches by sequence number, 25.0 % by the function before them, 0.0 % "
+      "unknown");
   EXPECT_EQ(calls.session.strings.view(calls.session.domains[calls.session.ranges.back().domain].name), "nn.Module");
 }
 
@@ -184,8 +185,9 @@ TEST(ModuleCalls, WhatNoRecordedOperatorMadeIsUnknown) {
   calls.function(20, 1);         // long before: those between were not recorded
   calls.function(30, 101);
   calls.function(40, 100, 8);  // of another thread
-  EXPECT_EQ(calls.placed(), "Model 10-15, head (Linear) 10-15, Model 90-95, head (Linear) 90-95, backward 20-25, backward "
-                            "30-45");
+  EXPECT_EQ(calls.placed(),
+            "Model 10-15, head (Linear) 10-15, Model 90-95, head (Linear) 90-95, backward 20-25, backward "
+            "30-45");
   EXPECT_EQ(calls.session.backward.by_number, 0u);
 }
 
