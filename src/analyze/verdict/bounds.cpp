@@ -1,4 +1,4 @@
-// The GPU has work: what bounds it, and how much of the work was needed.
+// The GPU has work: what bounds it, what warps of its kernels wait for, and how much of the work was needed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include "analyze/counters/useful.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 
 namespace rangescope::analyze {
@@ -21,13 +22,6 @@ double busy_total(const Case& known, std::size_t row) {
   const auto each = busy_per_occurrence_ns(region);
   if (each && region.occurrences > 0) return *each * static_cast<double>(region.occurrences);
   return region.gpu && region.gpu->kernel_ns > 0 ? region.gpu->kernel_ns : 0;
-}
-
-std::string kind_of(const model::Bound& bound) {
-  if (bound.kind.starts_with("memory")) return "memory_bound";
-  if (bound.kind.starts_with("compute")) return "compute_bound";
-  if (bound.kind == "latency") return "latency_bound";
-  return bound.kind == "balanced" ? "balanced" : "";
 }
 
 /// " (L2)": the level of memory that is nearest to its peak.
@@ -48,7 +42,7 @@ std::string unknown_text(const model::Bound& bound) {
 /// Busy time that is above the roof: what a kernel that reached its peak would not need.
 double above_roof(const Case& known, std::size_t row) {
   const auto& bound = known.region(row).bound;
-  if (!bound || kind_of(*bound).empty() || !bound->memory || !bound->compute) return 0;
+  if (!bound || bound_kind(*bound).empty() || !bound->memory || !bound->compute) return 0;
   return busy_total(known, row) / known.gpus_side_by_side(row) *
          std::max(0.0, 1 - std::max(*bound->memory, *bound->compute));
 }
@@ -87,9 +81,9 @@ std::string waits_text(const model::Region& region) {
 void say_bound(const Case& known, std::size_t row, std::vector<model::Verdict>& out) {
   const model::Region& region = known.region(row);
   const model::Bound& bound = *region.bound;
-  const std::string kind = kind_of(bound) == "latency_bound" && hardly_used(region) ? "hardly_used" : kind_of(bound);
-  const std::string shares =
-      fmt::format("memory {}, compute {} of peak", share_text(*bound.memory), share_text(*bound.compute));
+  const std::string kind =
+      bound_kind(bound) == "latency_bound" && hardly_used(region) ? "hardly_used" : bound_kind(bound);
+  const std::string shares = bound_shares(bound);
   std::string text, metrics;
   if (kind == "memory_bound") {
     text = fmt::format("memory-bound{}: {}", level_of(bound), shares);
@@ -114,6 +108,28 @@ void say_bound(const Case& known, std::size_t row, std::vector<model::Verdict>& 
   add_counters(region, verdict);
   verdict.next = known.profile_again("--metrics " + metrics, &region);
   out.push_back(std::move(verdict));
+}
+
+double saving(const model::KernelRow& row) {
+  return row.stalls && row.stalls->saves_ns ? *row.stalls->saves_ns : 0;
+}
+
+/// The kernel whose most frequent stall costs a region most; null where none was sampled.
+const model::KernelRow* worst_kernel(const model::Region& region) {
+  const model::KernelRow* worst = nullptr;
+  if (region.gpu)
+    for (const model::KernelRow& row : region.gpu->top_kernels)
+      if (saving(row) > (worst == nullptr ? 0 : saving(*worst))) worst = &row;
+  return worst;
+}
+
+/// " at kernel.cu:112": where most of its samples of that stall are.
+std::string place_of(const model::KernelRow& kernel, const std::string& reason) {
+  const model::StallLine* most = nullptr;
+  for (const model::StallLine& line : kernel.stalls->lines)
+    if (line.reason == reason && (most == nullptr || line.reason_share > most->reason_share)) most = &line;
+  if (most == nullptr) return {};
+  return " at " + base::printable(model::place_text(*most));
 }
 
 }  // namespace
@@ -198,6 +214,29 @@ void find_padding(const Case& known, std::vector<model::Verdict>& out) {
                                          saves(row));
     verdict.evidence = {{"executed_flop", done}, {"useful_flop", useful}};
     verdict.next = known.profile_again("--metrics tensor", &region);
+    out.push_back(std::move(verdict));
+  }
+}
+
+void find_stalls(const Case& known, std::vector<model::Verdict>& out) {
+  const auto saves = [&](std::size_t row) {
+    const model::KernelRow* worst = worst_kernel(known.region(row));
+    const double ns = worst == nullptr ? 0 : saving(*worst) / known.gpus_side_by_side(row);
+    return known.matters(ns) ? ns : 0;
+  };
+  for (const std::size_t row : known.worst(saves)) {
+    const model::KernelRow& kernel = *worst_kernel(known.region(row));
+    const model::StallShare& top = *model::top_stall(*kernel.stalls);
+    const std::string& name = kernel.label.empty() ? kernel.short_name : kernel.label;
+    model::Verdict verdict =
+        known.about("stalls", row,
+                    fmt::format("{} {}{}, in {}", share_text(top.share), top.reason, place_of(kernel, top.reason),
+                                base::elide(base::printable(name), 48)),
+                    saves(row));
+    verdict.severity = model::Weight::kWarning;
+    verdict.evidence = {{"stall_share", top.share},
+                        {"samples", static_cast<double>(kernel.stalls->samples)},
+                        {"kernel_ns", kernel.total_ns}};
     out.push_back(std::move(verdict));
   }
 }

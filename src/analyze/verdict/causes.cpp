@@ -50,6 +50,20 @@ std::string share_text(double share) {
   return share >= 0.0995 && share < 0.995 ? fmt::format("{:.0f} %", share * 100) : base::format_share(share);
 }
 
+std::string bound_kind(const model::Bound& bound) {
+  for (const std::string_view kind : {"memory", "compute", "latency"})
+    if (bound.kind.starts_with(kind)) return std::string(kind) + "_bound";
+  return bound.kind == "balanced" ? bound.kind : "";
+}
+
+std::string bound_shares(const model::Bound& bound) {
+  return fmt::format("memory {}, compute {} of peak", share_text(*bound.memory), share_text(*bound.compute));
+}
+
+std::string bound_text(const model::Bound& bound, std::string_view more) {
+  return fmt::format("{} ({}{})", base::replace_all(bound_kind(bound), "_", "-"), bound_shares(bound), more);
+}
+
 std::string cpu_causes(const model::Region& region) {
   return region.cpu ? cpu_causes(*region.cpu, region.gpu ? static_cast<double>(region.gpu->kernels) : 0) : "";
 }

@@ -27,11 +27,9 @@ double kernel_ns(const model::Region& region) {
 /// ", memory-bound (memory 71 %, compute 9.0 % of peak)", or what is known of useful work: ", MFU 4 %, MBU 63 %".
 std::string limit_text(const model::Region& region, model::Verdict& verdict) {
   if (region.bound && region.bound->memory && region.bound->compute) {
-    const std::string kind = region.bound->kind.substr(0, region.bound->kind.find(':'));
     verdict.evidence["memory_share"] = *region.bound->memory;
     verdict.evidence["compute_share"] = *region.bound->compute;
-    return fmt::format(", {} (memory {}, compute {} of peak)", kind == "balanced" ? kind : kind + "-bound",
-                       share_text(*region.bound->memory), share_text(*region.bound->compute));
+    return ", " + bound_text(*region.bound);
   }
   std::string text;
   if (!region.utilization) return text;

@@ -87,6 +87,13 @@ class Case {
 [[nodiscard]] std::string cpu_causes(const model::Region& region);
 [[nodiscard]] std::string cpu_causes(const model::CpuWork& cpu, double kernels, bool of_service = false);
 
+/// "memory_bound", "compute_bound", "latency_bound", "balanced"; "" where counters do not tell.
+[[nodiscard]] std::string bound_kind(const model::Bound& bound);
+/// "memory 71 %, compute 9.0 % of peak", where both are known.
+[[nodiscard]] std::string bound_shares(const model::Bound& bound);
+/// "memory-bound (memory 71 %, compute 9.0 % of peak)", with `more` behind the shares.
+[[nodiscard]] std::string bound_text(const model::Bound& bound, std::string_view more = {});
+
 /// "75 %", "2.2 %", "99.9 %": whole percents where that is two digits.
 [[nodiscard]] std::string share_text(double share);
 
@@ -95,33 +102,13 @@ class Case {
   return gpu.copy_ns > 0 ? gpu.copy_ns - std::max(0.0, gpu.overlap_ns) : 0.0;
 }
 
-/// Looks for one thing, by the case's numbers.
-using Rule = void (*)(const Case& known, std::vector<model::Verdict>& out);
+/// Looks for one thing, by the case's numbers, and adds what it finds; nothing where the data cannot carry it.
+using Rule = void(const Case& known, std::vector<model::Verdict>& out);
 
-// Each adds what it finds; nothing where the data cannot carry it.
-void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out);
-void find_start_up(const Case& known, std::vector<model::Verdict>& out);
-void find_held(const Case& known, std::vector<model::Verdict>& out);
-void find_synchronization(const Case& known, std::vector<model::Verdict>& out);
-void find_copies(const Case& known, std::vector<model::Verdict>& out);
-void find_bounds(const Case& known, std::vector<model::Verdict>& out);
-void find_stalls(const Case& known, std::vector<model::Verdict>& out);
-void find_padding(const Case& known, std::vector<model::Verdict>& out);
-void find_warm_up(const Case& known, std::vector<model::Verdict>& out);
-void find_uneven(const Case& known, std::vector<model::Verdict>& out);
-void find_stragglers(const Case& known, std::vector<model::Verdict>& out);
-void find_slow_gpus(const Case& known, std::vector<model::Verdict>& out);
-void find_slow_hosts(const Case& known, std::vector<model::Verdict>& out);
-void find_uneven_work(const Case& known, std::vector<model::Verdict>& out);
-void find_slow_links(const Case& known, std::vector<model::Verdict>& out);
-void find_imbalance(const Case& known, std::vector<model::Verdict>& out);
-void find_outside(const Case& known, std::vector<model::Verdict>& out);
-void find_kernel(const Case& known, std::vector<model::Verdict>& out);
-void find_modules(const Case& known, std::vector<model::Verdict>& out);
-void find_hot_region(const Case& known, std::vector<model::Verdict>& out);
-void find_throttled(const Case& known, std::vector<model::Verdict>& out);
-void find_profiler(const Case& known, std::vector<model::Verdict>& out);
-void find_cuda_calls(const Case& known, std::vector<model::Verdict>& out);
-void find_idle_gpu(const Case& known, std::vector<model::Verdict>& out);  // where nothing before it explains it
+Rule find_waits_for_cpu, find_start_up, find_held, find_synchronization, find_copies, find_bounds, find_stalls,
+    find_padding, find_warm_up, find_uneven, find_stragglers, find_slow_gpus, find_slow_hosts, find_uneven_work,
+    find_slow_links, find_imbalance, find_outside, find_kernel, find_modules, find_hot_region, find_throttled,
+    find_profiler, find_cuda_calls;
+Rule find_idle_gpu;  // where nothing before it explains it
 
 }  // namespace rangescope::analyze

@@ -18,7 +18,7 @@
 namespace rangescope::analyze {
 namespace {
 
-constexpr auto kRules = std::to_array<Rule>({
+constexpr auto kRules = std::to_array<Rule*>({
     find_waits_for_cpu, find_held,       find_synchronization, find_copies,     find_bounds,    find_stalls,
     find_padding,       find_warm_up,    find_uneven,          find_stragglers, find_slow_gpus, find_slow_hosts,
     find_uneven_work,   find_slow_links, find_imbalance,       find_outside,    find_kernel,    find_modules,
@@ -291,7 +291,7 @@ void judge(model::Report& report, std::string_view named) {
   std::erase_if(report.verdict, [](const model::Verdict& one) { return one.kind != kHung; });
   std::vector<model::Verdict> found = std::move(report.verdict);
   const Case known(report, named);
-  for (const Rule find : kRules) find(known, found);
+  for (Rule* const find : kRules) find(known, found);
   if (found.empty())
     if (auto plain = overview(known)) found.push_back(std::move(*plain));
   // By what they come to, before those that say where time goes alone lose it.

@@ -91,19 +91,10 @@ void find_kernel(const Case& known, std::vector<model::Verdict>& out) {
     if (counters->bound && counters->bound->memory && counters->bound->compute) {
       const double most = std::max(*counters->bound->memory, *counters->bound->compute);
       const std::string& kind = counters->bound->kind;
-      const std::string limit = kind.starts_with("memory") || kind.starts_with("compute")
-                                    ? kind.substr(0, kind.find(':')) + "-bound"
-                                : kind == "latency" ? std::string("latency-bound")
-                                                    : kind;
       const std::size_t part = kind.find(": ");
-      text += fmt::format(
-          "; {} (memory {}, compute {} of peak{})", limit, share_text(*counters->bound->memory),
-          share_text(*counters->bound->compute),
-          part == std::string::npos || kind == "memory: system" ? "" : ", nearest: " + kind.substr(part + 2));
-      verdict.evidence[limit == "memory-bound"    ? "memory_bound"
-                       : limit == "compute-bound" ? "compute_bound"
-                       : limit == "latency-bound" ? "latency_bound"
-                                                  : "balanced"] = most;
+      const bool near = part != std::string::npos && kind != "memory: system";
+      text += "; " + bound_text(*counters->bound, near ? ", nearest: " + kind.substr(part + 2) : "");
+      verdict.evidence[bound_kind(*counters->bound)] = most;
       verdict.saves_ns = saves * std::max(0.0, 1 - most);
       if (verdict.saves_share) *verdict.saves_share *= std::max(0.0, 1 - most);
     }
