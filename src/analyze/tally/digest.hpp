@@ -16,24 +16,52 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyze/ranks/collectives.hpp"
 #include "analyze/ranks/rank_work.hpp"
 #include "analyze/statistics/stretches.hpp"
 #include "analyze/statistics/sums.hpp"
-#include "analyze/tally/sketch.hpp"
 #include "model/gpu.hpp"
 #include "model/loss.hpp"
 #include "model/range.hpp"
 #include "model/report.hpp"
 #include "model/session.hpp"
+#include "model/sketch.hpp"
 
 namespace rangescope::analyze::tally {
 
 using model::kGpuCounts;
 using model::kGpuTimes;
 using model::kNone;
+using model::kRelativeError;
+using model::Moments;
+using model::Sketch;
+using model::UnsignedWide;
+using model::Wide;
+
+/// Bins as a file has them, checked: they are only taken apart where they are added. Valid as long as the file's bytes.
+struct PackedBins {
+  const std::uint8_t* pairs = nullptr;  ///< a byte each: empty ones before it, and above them its count less 1
+  std::string_view more;                ///< begins with what is above 15 of halves; empty: nothing is
+  std::uint32_t used = 0, first = 0, end = 0;
+};
+
+/// A distribution as a file has it.
+struct Packed {
+  Moments moments;
+  PackedBins bins;
+
+  void clear() { *this = {}; }
+};
+
+struct Distribution : model::Distribution {
+  using model::Distribution::add;
+  void add(const Packed& other);
+  bool operator==(const Distribution&) const = default;
+};
+
 /// A capture with more of them has no digest: its names are to be folded.
 inline constexpr std::size_t kMostRegions = 50000, kMostKernels = 50000;
 
@@ -292,6 +320,26 @@ class Merger {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// Numbers of regions depth first, siblings in the order of `before(a, b)`.
+template <class Before>
+[[nodiscard]] std::vector<std::uint32_t> depth_first(const std::vector<Region>& regions, Before before) {
+  std::vector<std::vector<std::uint32_t>> below(regions.size() + 1);
+  for (std::uint32_t r = 0; r < regions.size(); ++r)
+    below[regions[r].parent == kNone ? regions.size() : regions[r].parent].push_back(r);
+  std::vector<std::uint32_t> order, waiting;
+  const auto push = [&](std::vector<std::uint32_t>& list) {
+    std::sort(list.begin(), list.end(), before);
+    waiting.insert(waiting.end(), list.rbegin(), list.rend());
+  };
+  push(below.back());
+  while (!waiting.empty()) {
+    order.push_back(waiting.back());
+    waiting.pop_back();
+    push(below[order.back()]);
+  }
+  return order;
+}
 
 /// Puts everything into the one order that does not depend on merges: what write() does first.
 [[nodiscard]] Digest in_order(Digest digest);

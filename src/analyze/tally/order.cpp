@@ -59,25 +59,11 @@ void order_kernels(Digest& digest) {
 }
 
 void order_regions(Digest& digest) {
-  std::vector<std::vector<std::uint32_t>> below(digest.regions.size() + 1);
-  for (std::uint32_t r = 0; r < digest.regions.size(); ++r)
-    below[digest.regions[r].parent == kNone ? digest.regions.size() : digest.regions[r].parent].push_back(r);
   const auto key = [&](std::uint32_t r) {
     const Region& region = digest.regions[r];
-    return std::tuple(region.domain, region.kind, region.name);
+    return std::tuple(region.domain, region.kind, region.name, r);
   };
-  std::vector<std::uint32_t> order, waiting;
-  const auto push = [&](std::vector<std::uint32_t>& list) {
-    std::sort(list.begin(), list.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return std::pair(key(b), b) < std::pair(key(a), a); });
-    waiting.insert(waiting.end(), list.begin(), list.end());
-  };
-  push(below.back());
-  while (!waiting.empty()) {
-    order.push_back(waiting.back());
-    waiting.pop_back();
-    push(below[order.back()]);
-  }
+  const auto order = depth_first(digest.regions, [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
   permute(digest.regions, order);
   renumber(digest, {.regions = places(order)});
   for (Region& region : digest.regions) {

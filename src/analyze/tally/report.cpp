@@ -15,6 +15,7 @@
 #include "analyze/ranks/rank_work.hpp"
 #include "analyze/ranks/ranks.hpp"
 #include "analyze/rows.hpp"
+#include "analyze/statistics/spread.hpp"
 #include "base/units.hpp"
 
 namespace rangescope::analyze::tally {
@@ -48,7 +49,7 @@ struct SettledSums {
   }
   [[nodiscard]] std::optional<model::Steady> steady(bool busy) const {
     const auto total = static_cast<double>(rest.moments.sum);
-    auto out = steady_of(rest.moments.n, total, rest.spread(), warm_ups, number(warm_up_ns), number(longest_ns));
+    auto out = steady_of(rest.moments.n, total, spread_of(rest), warm_ups, number(warm_up_ns), number(longest_ns));
     if (out && busy && busy_ns != kUnknown && total > 0) out->busy_share = number(busy_ns) / total;
     return out;
   }
@@ -132,9 +133,6 @@ class Reporter {
   /// Regions as analyze::link_nodes() puts them, by the first start over all ranks.
   void order() {
     const auto& regions = digest_.regions;
-    std::vector<std::vector<std::uint32_t>> below(regions.size() + 1);
-    for (std::uint32_t r = 0; r < regions.size(); ++r)
-      below[regions[r].parent == kNone ? regions.size() : regions[r].parent].push_back(r);
     const auto before = [&](std::uint32_t a, std::uint32_t b) {
       const Region &x = regions[a], &y = regions[b];
       if (x.parent == kNone && x.domain != y.domain) return text(x.domain) < text(y.domain);
@@ -142,16 +140,9 @@ class Reporter {
       if (x.first_start_ns != y.first_start_ns) return x.first_start_ns < y.first_start_ns;
       return std::tie(text(x.name), text(x.domain), x.kind) < std::tie(text(y.name), text(y.domain), y.kind);
     };
-    for (auto& list : below) std::sort(list.begin(), list.end(), before);
-    std::vector<std::uint32_t> waiting(below.back().rbegin(), below.back().rend());
-    region_of_.assign(regions.size(), kNone);
-    while (!waiting.empty()) {
-      const std::uint32_t one = waiting.back();
-      waiting.pop_back();
-      region_of_[one] = static_cast<std::uint32_t>(order_.size());
-      order_.push_back(one);
-      waiting.insert(waiting.end(), below[one].rbegin(), below[one].rend());
-    }
+    order_ = depth_first(regions, before);
+    region_of_.resize(regions.size());
+    for (std::uint32_t r = 0; r < order_.size(); ++r) region_of_[order_[r]] = r;
     report_.regions.resize(order_.size());
   }
 
@@ -174,7 +165,7 @@ class Reporter {
       if constexpr (std::is_same_v<decltype(report), double model::WallTime::*>)
         region.wall.*report = number(from.*field);
     });
-    region.wall.per_occurrence_ns = from.wall.spread();
+    region.wall.per_occurrence_ns = spread_of(from.wall);
     const double duration = report_.run.duration_ns;
     region.wall.share = duration > 0 ? region.wall.inclusive_ns / duration : 0;
     if (from.replayed > 0) region.notes.push_back(replay_note(from.replayed));
@@ -209,10 +200,10 @@ class Reporter {
     out.partial = from.partial;
     for (const Copies& copy : from.copies)
       out.copies_by_kind.push_back({copy.kind, copy.calls, number(copy.bytes), number(copy.ns)});
-    if (from.latency.moments.n > 0) out.launch_latency_ns = from.latency.spread();
+    if (from.latency.moments.n > 0) out.launch_latency_ns = spread_of(from.latency);
     if (occurrences) {
-      out.kernel_ns_per_occurrence = std::isnan(out.kernel_ns) ? kNoSpread : from.kernel().spread();
-      out.busy_ns_per_occurrence = std::isnan(out.busy_ns) ? kNoSpread : from.busy().spread();
+      out.kernel_ns_per_occurrence = std::isnan(out.kernel_ns) ? kNoSpread : spread_of(from.kernel());
+      out.busy_ns_per_occurrence = std::isnan(out.busy_ns) ? kNoSpread : spread_of(from.busy());
     }
     if (!shared_) return out;
     // Ranks on one GPU: what it did for both at once would count twice.
@@ -228,7 +219,7 @@ class Reporter {
     for (const KernelTally& kernel : digest_.kernels) total += static_cast<double>(kernel.duration.moments.sum);
     for (const KernelTally& kernel : digest_.kernels) {
       model::KernelRow row = kernel_row(kernel, kernel.duration.moments, total);
-      row.duration_ns = kernel.duration.spread();
+      row.duration_ns = spread_of(kernel.duration);
       row.shapes = static_cast<std::int64_t>(kernel.shapes.size());
       const auto most = std::max_element(kernel.shapes.begin(), kernel.shapes.end(),
                                          [](const auto& a, const auto& b) { return a.calls < b.calls; });
@@ -276,7 +267,7 @@ class Reporter {
     for (const auto& [name, sum] : sums) {
       const KernelTally& kernel = digest_.kernels[name];
       model::KernelRow row = kernel_row(kernel, sum.moments, work.kernel_ns);
-      row.duration_ns = sum.spread();
+      row.duration_ns = spread_of(sum);
       row.shapes = kernel.shapes.size() == 1 ? 1 : -1;
       if (row.shapes == 1) row.shape = kernel.shapes.front().shape;
       work.top_kernels.push_back(std::move(row));
@@ -309,7 +300,7 @@ class Reporter {
     if (latency_.empty()) latency_.resize(order_.size());
     if (const auto& work = digest_.regions[order_[r]].gpu) latency_[r].add(work->latency);
     model::Region& region = report_.regions[r];
-    if (latency_[r].moments.n > 0) region.gpu->launch_latency_ns = latency_[r].spread();
+    if (latency_[r].moments.n > 0) region.gpu->launch_latency_ns = spread_of(latency_[r]);
     if (region.parent != kNone) latency_[region.parent].add(latency_[r]);
     latency_[r] = {};
   }
@@ -327,7 +318,7 @@ class Reporter {
       wall.add(from.wall);
       sums.add(from);
     }
-    region.wall.per_occurrence_ns = wall.spread();
+    region.wall.per_occurrence_ns = spread_of(wall);
     region.steady = sums.steady(digest_.total && !shared_);
     region.ranks = over_ranks(by_rank, report_.ranks);
     region.communication = communication(members);

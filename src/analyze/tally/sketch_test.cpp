@@ -1,6 +1,4 @@
 // Sketches against exact quantiles of values of every size, and merges in any order.
-#include "analyze/tally/sketch.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <random>
 
 #include "analyze/statistics/spread.hpp"
+#include "analyze/tally/digest.hpp"
 
 namespace rangescope::analyze::tally {
 namespace {
@@ -54,7 +53,7 @@ TEST(Sketch, QuantilesAreWithinTheErrorAndTheRestIsExact) {
       for (const std::int64_t value : all) sketch.add(value);
       std::vector<std::int64_t> scratch;
       const model::Spread exact = analyze::spread_of<std::int64_t>(std::span<const std::int64_t>(all), scratch);
-      const model::Spread found = sketch.spread();
+      const model::Spread found = spread_of(sketch);
       EXPECT_EQ(found.min, exact.min);
       EXPECT_EQ(found.max, exact.max);
       EXPECT_EQ(found.mean, exact.mean) << seed << " " << n;
@@ -80,7 +79,7 @@ TEST(Sketch, MergesInAnyOrderAreTheWhole) {
   }
   for (const Distribution* merged : {&front, &back}) {
     EXPECT_EQ(merged->moments, whole.moments);
-    const model::Spread a = merged->spread(), b = whole.spread();
+    const model::Spread a = spread_of(*merged), b = spread_of(whole);
     EXPECT_EQ(a.median, b.median);
     EXPECT_EQ(a.p95, b.p95);
     EXPECT_EQ(a.stddev, b.stddev);
