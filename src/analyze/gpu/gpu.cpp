@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "analyze/gpu/stalls.hpp"
 #include "analyze/samples/samples.hpp"
+#include "analyze/statistics/order.hpp"
 #include "analyze/statistics/spread.hpp"
 #include "analyze/time/steady.hpp"
 #include "base/units.hpp"
@@ -318,12 +318,9 @@ std::vector<std::uint64_t> add_gpu_work(const Regions& regions, const Contexts& 
       works[entry.region].launch_ns += static_cast<double>(other.launch_ns[set]);
   }
 
-  std::vector<std::uint32_t> largest_first(sets.regions);
-  std::iota(largest_first.begin(), largest_first.end(), 0u);
-  std::stable_sort(largest_first.begin(), largest_first.end(),
-                   [&](auto a, auto b) { return uses[a].size() > uses[b].size(); });
+  const auto order = largest_first(sets.regions, [&](std::size_t r) { return uses[r].size(); });
   base::parallel_for(sets.regions, threads, [&](std::size_t task) {
-    const std::uint32_t r = largest_first[task];
+    const std::uint32_t r = order[task];
     GpuWork& work = works[r];
     const std::size_t most = r == sets.total_region ? groups.names.size() : options.top_kernels;
     if (groups.wide) {

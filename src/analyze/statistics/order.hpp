@@ -1,7 +1,9 @@
-// Counting sort of numbers into buckets.
+// Counting sort of numbers into buckets, and the order in which workers best take tasks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -38,6 +40,15 @@ Buckets bucket_sort(std::size_t n, std::size_t buckets, BucketOf bucket_of) {
     if (const std::size_t b = bucket_of(i); b < buckets) out.items[next[b]++] = static_cast<std::uint32_t>(i);
   }
   return out;
+}
+
+/// 0 ... n - 1, that of the largest `size_of` first.
+template <class SizeOf>
+[[nodiscard]] std::vector<std::uint32_t> largest_first(std::size_t n, SizeOf size_of) {
+  std::vector<std::uint32_t> order(n);
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return size_of(a) > size_of(b); });
+  return order;
 }
 
 }  // namespace rangescope::analyze

@@ -1,7 +1,6 @@
 #include "analyze/tree/contexts.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "analyze/statistics/order.hpp"
 #include "analyze/tree/backward.hpp"
@@ -276,14 +275,11 @@ Contexts build_contexts(const Session& session, const Tree& tree, const Options&
     for (std::uint32_t i = 0; i < own.size(); ++i) place[own[i]] = i;
   }
 
-  std::vector<std::size_t> largest_first(processes);
-  std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
-  std::stable_sort(largest_first.begin(), largest_first.end(),
-                   [&](auto a, auto b) { return launches.of(a).size() > launches.of(b).size(); });
+  const auto order = largest_first(processes, [&](std::size_t p) { return launches.of(p).size(); });
   const Backward backward = find_backward(session, tree, options.backward_with_forward);
   std::vector<std::vector<std::uint32_t>> begins(processes), entries(processes);
   base::parallel_for(processes, calls.size() < 20000 ? 1 : options.threads, [&](std::size_t i) {
-    const std::size_t p = largest_first[i];
+    const std::size_t p = order[i];
     const auto own = launches.of(p);
     if (own.empty()) return;
     sort_nearly(own, [&](std::uint32_t a, std::uint32_t b) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "analyze/names/fold.hpp"
 #include "analyze/statistics/order.hpp"
@@ -273,14 +272,12 @@ Tree build_tree(const Session& session, Domains domains, int threads) {
   tree.parent.resize(tree.range_of.size());
   tree.cell.resize(tree.range_of.size());
 
-  std::vector<std::size_t> largest_first(thread_count);
-  std::iota(largest_first.begin(), largest_first.end(), std::size_t{0});
-  const auto size_of = [&](std::size_t t) { return tree.thread_begin[t + 1] - tree.thread_begin[t]; };
-  std::stable_sort(largest_first.begin(), largest_first.end(), [&](auto a, auto b) { return size_of(a) > size_of(b); });
+  const auto order =
+      largest_first(thread_count, [&](std::size_t t) { return tree.thread_begin[t + 1] - tree.thread_begin[t]; });
   std::vector<ThreadResult> results(thread_count);
   const std::vector<std::uint32_t> inside = unlisted_inside(session);
   base::parallel_for(thread_count, session.ranges.size() < 20000 ? 1 : threads, [&](std::size_t i) {
-    const std::size_t t = largest_first[i];
+    const std::size_t t = order[i];
     const std::size_t begin = tree.thread_begin[t], end = tree.thread_begin[t + 1];
     sort_nearly(std::span(tree.range_of).subspan(begin, end - begin), [&](std::uint32_t a, std::uint32_t b) {
       const Range &x = session.ranges[a], &y = session.ranges[b];
