@@ -4,6 +4,7 @@
 
 RANGESCOPE_EMBED(html, RANGESCOPE_HTML_TEMPLATE);
 RANGESCOPE_EMBED(flame, RANGESCOPE_HTML_FLAME);
+RANGESCOPE_EMBED(comparison, RANGESCOPE_HTML_COMPARISON);
 
 namespace rangescope::report {
 
@@ -13,6 +14,10 @@ std::string_view html_template() {
 
 std::string_view html_flame() {
   return rangescope_flame;
+}
+
+std::string_view html_comparison() {
+  return rangescope_comparison;
 }
 
 }  // namespace rangescope::report
