@@ -11,8 +11,10 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/result.hpp"
 #include "model/report.hpp"
 #include "model/session.hpp"
 
@@ -103,6 +105,9 @@ struct SampleTrack {
     }
   }
 };
+
+/// Of a format that shows nothing else: the input has none.
+[[nodiscard]] tl::unexpected<base::Error> no_timeline(std::string_view format);
 
 /// Tracks of every device that was sampled and used; nothing where the report was made of other input.
 [[nodiscard]] std::vector<SampleTrack> sample_tracks(const model::Report& report, const model::Session& session);

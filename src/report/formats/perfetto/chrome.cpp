@@ -136,8 +136,7 @@ class ChromeWriter {
 base::Result<void> export_chrome(const model::Report& report, const model::Session* session, const Style&, Sink& sink) {
   if (session == nullptr ||
       (session->ranges.empty() && session->kernels.empty() && session->copies.empty() && !model::is_program(report)))
-    return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format chrome",
-                      "Report on a run of rangescope or nsys; ncu results and tables have no timestamps");
+    return no_timeline("chrome");
   ChromeWriter(*session, sink).write(report);
   return {};
 }

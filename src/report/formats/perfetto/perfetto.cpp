@@ -86,6 +86,20 @@ class PerfettoWriter {
     }
     if (buffer_.size() >= kTraceBuffer) flush();
   }
+  template <class Fill>
+  void track(std::uint64_t id, Fill fill) {
+    packet([&](pbf_writer& one) {
+      pbf_writer track(one, 60);
+      track.add_uint64(1, id);
+      fill(track);
+    });
+  }
+  static void thread(pbf_writer& track, std::int32_t pid, std::uint32_t tid, std::string_view name) {
+    pbf_writer descriptor(track, 4);
+    descriptor.add_int32(1, pid);
+    descriptor.add_int32(2, static_cast<std::int32_t>(tid));
+    if (!name.empty()) descriptor.add_string(5, base::printable(name));
+  }
   void flush() {
     sink_.write(buffer_);
     buffer_.clear();
@@ -109,9 +123,7 @@ class PerfettoWriter {
 
   void process(std::uint32_t index) {
     const model::Process& process = session_.processes[index];
-    packet([&](pbf_writer& one) {
-      pbf_writer track(one, 60);
-      track.add_uint64(1, kProcessTracks + index);
+    track(kProcessTracks + index, [&](pbf_writer& track) {
       pbf_writer descriptor(track, 3);
       descriptor.add_int32(1, pids_[index]);
       descriptor.add_string(6, trace_process_name(session_, process));
@@ -121,11 +133,7 @@ class PerfettoWriter {
   /// Without ranges: a process from its start to its exit.
   void life(const model::ReportProcess& process, std::uint64_t id) {
     const std::string name = base::printable(base::file_name(process.name));
-    packet([&](pbf_writer& one) {
-      pbf_writer track(one, 60);
-      track.add_uint64(1, id);
-      track.add_string(2, "process " + std::to_string(process.pid));
-    });
+    track(id, [&](pbf_writer& track) { track.add_string(2, "process " + std::to_string(process.pid)); });
     annotations_.assign(1, {"parent_pid", std::uint64_t{process.parent_pid}});
     const auto at = [&](double ns) { return session_.begin_ns + static_cast<std::int64_t>(ns); };
     described(kBegin, at(process.start_ns), id, small_id(2, name), "process", [](pbf_writer&) {});
@@ -138,19 +146,11 @@ class PerfettoWriter {
 
   void lane_track(std::uint32_t index, std::uint32_t number) {
     const TimelineLane& lane = timeline_.lanes()[index];
-    packet([&](pbf_writer& one) {
-      pbf_writer track(one, 60);
-      track.add_uint64(1, track_id(index, number));
+    track(track_id(index, number), [&](pbf_writer& track) {
       if (number == 0 && !lane.is_stream()) {
-        const model::Thread& thread = session_.threads[lane.thread];
-        const std::int32_t pid = thread.process < pids_.size() ? pids_[thread.process] : 0;
-        track.add_uint64(5, kProcessTracks + thread.process);
-        pbf_writer descriptor(track, 4);
-        descriptor.add_int32(1, pid);
-        descriptor.add_int32(2, static_cast<std::int32_t>(thread.tid));
-        const auto name = session_.strings.view(thread.name);
-        if (!name.empty()) descriptor.add_string(5, base::printable(name));
-        return;
+        const model::Thread& of = session_.threads[lane.thread];
+        track.add_uint64(5, kProcessTracks + of.process);
+        return thread(track, of.process < pids_.size() ? pids_[of.process] : 0, of.tid, session_.strings.view(of.name));
       }
       const bool more = number > 0;
       track.add_uint64(5, more ? track_id(index, 0) : kProcessTracks + lane.process);
@@ -181,11 +181,7 @@ class PerfettoWriter {
   /// A track of its own, a line each, at the begin of the recording.
   void verdict() {
     if (report_.verdict.empty()) return;
-    packet([&](pbf_writer& one) {
-      pbf_writer track(one, 60);
-      track.add_uint64(1, kVerdictTrack);
-      track.add_string(2, "verdict");
-    });
+    track(kVerdictTrack, [](pbf_writer& track) { track.add_string(2, "verdict"); });
     for (const model::Verdict& line : report_.verdict) {
       annotations_ = {{"kind", line.kind}, {"severity", std::string(model::weight_name(line.severity))}};
       if (line.saves_ns) annotations_.push_back({"saves_ns", *line.saves_ns});
@@ -194,15 +190,13 @@ class PerfettoWriter {
     }
   }
 
-  void counter(const SampleTrack& track, std::uint64_t id) {
-    packet([&](pbf_writer& one) {
-      pbf_writer descriptor(one, 60);
-      descriptor.add_uint64(1, id);
-      descriptor.add_string(2, track.title);
-      pbf_writer counter(descriptor, 8);
-      counter.add_string(6, track.unit);
+  void counter(const SampleTrack& samples, std::uint64_t id) {
+    track(id, [&](pbf_writer& track) {
+      track.add_string(2, samples.title);
+      pbf_writer counter(track, 8);
+      counter.add_string(6, samples.unit);
     });
-    track.changes([&](std::int64_t at_ns, double value) {
+    samples.changes([&](std::int64_t at_ns, double value) {
       event(kCounter, at_ns, id, [&](pbf_writer& event) { event.add_double(44, value); });
     });
   }
@@ -276,20 +270,13 @@ class PerfettoWriter {
   }
 
   void wait_track(std::uint32_t index) {
-    const model::CpuThread& thread = session_.cpu.threads[index];
-    const std::uint32_t lane = timeline_.lane_of_thread(thread.thread);
+    const model::CpuThread& of = session_.cpu.threads[index];
+    const std::uint32_t lane = timeline_.lane_of_thread(of.thread);
     if (lane == model::kNone)
-      packet([&](pbf_writer& one) {
-        pbf_writer track(one, 60);
-        track.add_uint64(1, kCpuThreadTracks + index);
-        pbf_writer descriptor(track, 4);
-        descriptor.add_int32(1, static_cast<std::int32_t>(thread.pid));
-        descriptor.add_int32(2, static_cast<std::int32_t>(thread.tid));
-        if (thread.name != 0) descriptor.add_string(5, base::printable(session_.strings.view(thread.name)));
+      track(kCpuThreadTracks + index, [&](pbf_writer& track) {
+        thread(track, static_cast<std::int32_t>(of.pid), of.tid, session_.strings.view(of.name));
       });
-    packet([&](pbf_writer& one) {
-      pbf_writer track(one, 60);
-      track.add_uint64(1, kWaitTracks + index);
+    track(kWaitTracks + index, [&](pbf_writer& track) {
       track.add_string(2, "off the CPU");
       track.add_uint64(5, lane == model::kNone ? kCpuThreadTracks + index : track_id(lane, 0));
     });
@@ -407,8 +394,7 @@ class PerfettoWriter {
 base::Result<void> export_perfetto(const model::Report& report, const model::Session* session, const Style&,
                                    Sink& sink) {
   if (session == nullptr || (Timeline(*session).lanes().empty() && !model::is_program(report)))
-    return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format perfetto",
-                      "Report on a run of rangescope or nsys; ncu results and tables have no timestamps");
+    return no_timeline("perfetto");
   PerfettoWriter(report, *session, sink).write();
   return {};
 }

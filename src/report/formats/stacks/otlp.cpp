@@ -22,7 +22,6 @@
 // it. A span links to at most 128, OpenTelemetry's own limit. Ids follow from what the run is: the same in both files
 // and each time they are written.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <protozero/pbf_writer.hpp>
 
@@ -331,9 +330,7 @@ base::Result<void> export_otlp(const model::Report& report, const model::Session
 
 base::Result<void> export_otlp_spans(const model::Report& report, const model::Session* session, const Style&,
                                      Sink& sink) {
-  if (session == nullptr || Timeline(*session).lanes().empty())
-    return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format otlp-spans",
-                      "Report on a run of rangescope or nsys; ncu results and tables have no timestamps");
+  if (session == nullptr || Timeline(*session).lanes().empty()) return no_timeline("otlp-spans");
   if (session->clock.anchor_unix_ns == 0)
     return base::fail(base::Code::kBadData, "the input has no UTC start time", "--format otlp-spans",
                       "Spans need one; -f perfetto does not");

@@ -7,7 +7,6 @@
 #include "model/measure.hpp"
 #include "report/document/flame.hpp"
 #include "report/document/view.hpp"
-#include "report/formats/stacks/chains.hpp"
 
 namespace rangescope::report {
 namespace {

@@ -39,6 +39,16 @@ struct Profile {
   std::vector<std::string> comments;
 };
 
+/// A call chain of CPU samples with the ranges that it is in: each sample once, whatever domains were open.
+struct Chain {
+  std::vector<std::string> ranges;     ///< from the outermost; none outside every range
+  std::uint32_t stack = model::kNone;  ///< index into CpuProfile::stacks
+  std::int64_t samples = 0;
+};
+[[nodiscard]] std::vector<Chain> chains(const model::Report& report);
+/// Frames from the outermost to the innermost.
+[[nodiscard]] std::vector<std::uint32_t> frames_of(const model::CpuProfile& cpu, std::uint32_t stack);
+
 [[nodiscard]] Profile make_profile(const model::Report& report, const model::Session* session);
 
 /// Texts by number; 0 is "".

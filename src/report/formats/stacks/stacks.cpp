@@ -1,4 +1,3 @@
-#include "report/formats/stacks/chains.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -6,6 +5,7 @@
 #include "report/document/flame.hpp"
 #include "report/document/json_writer.hpp"
 #include "report/formats.hpp"
+#include "report/formats/stacks/profile.hpp"
 
 namespace rangescope::report {
 namespace {
