@@ -6,10 +6,8 @@
 // Not of the native stage: its command line is the run's own cmd.txt, and what the program prints is not copied.
 #pragma once
 
-#include <chrono>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "analyze/compare/compare_chains.hpp"
-#include "base/text.hpp"
 #include "model/measure.hpp"
 
 namespace rangescope::analyze {

@@ -15,7 +15,6 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "analyze/statistics/stretches.hpp"

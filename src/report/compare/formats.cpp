@@ -1,7 +1,6 @@
 #include "report/compare/formats.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "base/text.hpp"
 #include "model/measure.hpp"

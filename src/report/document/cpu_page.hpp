@@ -1,8 +1,6 @@
 // Where the threads of one region were: the parts of its wall time, and its functions.
 #pragma once
 
-#include <string>
-
 #include "base/result.hpp"
 #include "report/document/document.hpp"
 
