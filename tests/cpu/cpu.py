@@ -6,7 +6,6 @@ own CPU clocks. Shares must agree within three points: that is statistics of tho
 not depend on how busy the machine is. Skipped where the system allows no perf_event_open.
 """
 import collections
-import glob
 import json
 import os
 import re
@@ -24,20 +23,6 @@ import json_schema  # noqa: E402
 BIN, SHARES, CLIENT, SOURCE, PMU = (os.path.abspath(path) for path in sys.argv[1:6])
 TOOL = f"{BIN}/rangescope"
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def pythons():
-    """One interpreter a version, of those that are here: name to path."""
-    found = {}
-    for path in ["/usr/bin/python3", *sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3")))]:
-        try:
-            version = subprocess.run([path, "-c", "import sys; print(sys.implementation.name, *sys.version_info[:2], sep='.')"],
-                                     capture_output=True, text=True, check=True, timeout=20).stdout.strip()
-        except (OSError, subprocess.SubprocessError):
-            continue
-        if re.fullmatch(r"cpython\.3\.(9|1\d)", version):
-            found.setdefault(version, path)
-    return found
 
 
 def line_of(file, text):
@@ -692,7 +677,7 @@ class Python(Profiled):
                 self.assertGreater(self.waiting(report, name).get(kind, 0), share, name)
 
 
-for version, path in pythons().items():
+for version, path in cases.pythons()[0].items():
     setattr(Python, "test_" + version.replace(".", "_"), lambda self, path=path: self.check_python(path))
     setattr(Python, "test_calls_of_" + version.replace(".", "_"), lambda self, path=path: self.check_calls(path))
 

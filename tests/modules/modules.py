@@ -5,13 +5,10 @@ program.py and runtimes.py name each kernel like the module that launched it, as
 under the region of that name. With the small `torch` of this folder, and with PyTorch where a Python has it.
 """
 import collections
-import glob
 import gzip
 import json
 import os
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -26,34 +23,18 @@ LAYER = {"attention": 1, "mlp.up": 1, "mlp.down": 1, "mlp": 1}
 ONE_STEP = {"model.embed": 1, "head": 1, **{f"model.layers.{i}.{name}": n for i in range(4) for name, n in LAYER.items()}}
 
 
-def pythons():
-    """Name to path, and which have PyTorch: one interpreter a version."""
-    found, real = {}, {}
-    ask = "import sys, importlib.util as u; print(sys.implementation.name, *sys.version_info[:2], sep='.', end=' '); print(u.find_spec('torch') is not None)"
-    for path in ["/usr/bin/python3", *sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3")))]:
-        try:
-            done = subprocess.run([path, "-c", ask], capture_output=True, text=True, check=True, timeout=20).stdout.split()
-        except (OSError, subprocess.SubprocessError):
-            continue
-        if re.fullmatch(r"cpython\.3\.(9|1\d)", done[0]):
-            found.setdefault(done[0], path)
-            if done[1] == "True":
-                real.setdefault(done[0], path)
-    return found, real
-
-
-PYTHONS, REAL = pythons()
+PYTHONS, REAL = cases.pythons()
 BUILT = tempfile.TemporaryDirectory(prefix="rangescope-frames-")
 
 
 def built(python):
     """The folder of frames.c for this Python, and what Python says of itself."""
-    ask = "import sysconfig as s, json; print(json.dumps([s.get_paths()['include'], s.get_config_vars()]))"
+    ask = "import sysconfig as s, json; print(json.dumps([s.get_paths()['include'], s.get_config_vars()], default=str))"
     include, words = json.loads(cases.run([python, "-c", ask]).stdout)
     folder = f"{BUILT.name}/{words['VERSION']}"
     if not os.path.exists(folder):
         os.mkdir(folder)
-        compile_c(f"{HERE}/frames.c", f"{folder}/frames.so", "-shared", "-fPIC", f"-I{include}")
+        compile_c(f"{HERE}/frames.c", f"{folder}/frames.so", "-shared", "-fPIC", f"-I{include}", f"-I{os.path.dirname(include)}")
     return folder, include, words
 
 
@@ -130,6 +111,10 @@ class Modules(unittest.TestCase):
                     mlp = self.one(report, "Model", "model", "model.layers.2", "model.layers.2.mlp")
                     self.assertEqual((mlp["occurrences"], mlp["gpu"]["kernels"]), (5, 15))
                     self.assertEqual(report["unattributed"]["kernels"], 5)
+
+    def test_the_newest_pythons_are_here(self):
+        """The other cases are of all that are here."""
+        cases.newest_pythons(self)
 
     def test_calls_in_a_row_are_told_apart(self):
         for version, python in PYTHONS.items():
@@ -455,12 +440,15 @@ class Modules(unittest.TestCase):
         compile_c(f"{HERE}/frames.c", f"{BUILT.name}/program", "-DPROGRAM")
         for version, python in PYTHONS.items():
             words = built(python)[2]
-            folders = words["LIBDIR"], f"{words['LIBDIR']}/{words.get('MULTIARCH')}"
+            own = f"{words['base']}/lib/{words.get('MULTIARCH')}"
+            folders = words["LIBDIR"], f"{words['LIBDIR']}/{words.get('MULTIARCH')}", own
             libraries = [path for path in (f"{folder}/{words['INSTSONAME']}" for folder in folders) if os.path.exists(path)]
             self.assertTrue(libraries or python != "/usr/bin/python3", words["INSTSONAME"])
+            loader = f"{own}/ld-linux-x86-64.so.2"  # of one with a libc of its own
+            before = ("env", f"PYTHONHOME={words['base']}", loader, "--library-path", own) if python.startswith(cases.FETCHED) else ()
             for names in ("global", "local") if libraries else ():
                 with self.subTest(version, names=names):
-                    report = self.both(python, f"{BUILT.name}/program", libraries[0], names, "2", f"{HERE}/embedded.py")
+                    report = self.both(python, *before, f"{BUILT.name}/program", libraries[0], names, "2", f"{HERE}/embedded.py")
                     self.assertEqual(self.calls(report), {name: 8 for name in ("Model", "layers.0", "layers.1", "layers.2")})
                     self.assertEqual(report["unattributed"]["kernels"], 3)
 

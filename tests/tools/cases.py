@@ -1,10 +1,15 @@
 """Test drivers in Python: unittest, with the cases counted one by one by summary.py, and rangescope run as a user would."""
+import functools
+import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
+
+FETCHED = os.path.normpath(f"{os.path.dirname(os.path.abspath(__file__))}/../../.cache/roots/forky/bin")
 
 
 class Counted(unittest.TextTestResult):
@@ -52,6 +57,32 @@ def main():
         print("in CI nothing may be skipped")
         sys.exit(1)
     sys.exit(77 if len(result.skipped) == result.testsRun else 0)
+
+
+@functools.cache
+def pythons():
+    """One CPython a version, of those that are here, `cpython.3.N` to path: those of pythons.sh too. And those with PyTorch."""
+    found, real = {}, {}
+    ask = "import sys, importlib.util as u; print(sys.implementation.name, *sys.version_info[:2], sep='.', end=' '); print(u.find_spec('torch') is not None)"
+    others = (os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"), f"{FETCHED}/python3.*")
+    for path in ["/usr/bin/python3", *(path for each in others for path in sorted(glob.glob(each)))]:
+        try:
+            version, torch = subprocess.run([path, "-c", ask], capture_output=True, text=True, check=True, timeout=20).stdout.split()
+        except (OSError, subprocess.SubprocessError):
+            continue
+        if re.fullmatch(r"cpython\.3\.(9|1\d)", version):
+            found.setdefault(version, path)
+            if torch == "True":
+                real.setdefault(version, path)
+    return found, real
+
+
+def newest_pythons(test):
+    """Those that pythons.sh fetches. Skips the test where they are not."""
+    found = {version: path for version, path in pythons()[0].items() if version in ("cpython.3.14", "cpython.3.15")}
+    if len(found) < 2:
+        test.skipTest("CPython 3.14 and 3.15 are not at hand: tests/tools/pythons.sh .cache/roots/forky fetches them")
+    return found
 
 
 def run(argv, **options):

@@ -12,7 +12,7 @@ namespace {
 // Of a type, behind its header: all versions of 3.9 to 3.15 have the same.
 constexpr std::uint32_t kTypeName = 8, kTypeSize = 16, kTypeFlags = 152, kTypeDictionary = 272;
 constexpr std::uint64_t kInlineValues = 1 << 2, kManagedDictionary = 1 << 4, kNumber = 1 << 24, kIsDictionary = 1 << 29;
-constexpr std::uint32_t kCachedKeys[] = {872 - 16, 880 - 16, 880 - 16, 880 - 16, 880 - 16};  // 3.11 to 3.15
+constexpr std::uint32_t kCachedKeys[] = {872 - 16, 880 - 16, 880 - 16, 880 - 16, 888 - 16};  // 3.11 to 3.15
 
 /// The library of an interpreter that a program loaded for itself alone, else the program.
 void* library_of_python() {
