@@ -338,6 +338,29 @@ class Attach(unittest.TestCase):
         self.assertEqual(self.left(program.pid), before)
         self.assertIsNone(program.poll())
 
+    def test_functions_and_modules_of_the_newest_pythons(self):
+        cupti = "".join(sys.argv[4:5])  # else built without its headers
+        self.env.update(RANGESCOPE_CUPTI=cupti, RANGESCOPE_MODULES="64")
+        spin = "def serve(): sum(range(100))\nprint(1, flush=True)\nwhile True: serve()"
+        program = (f"import sys, time\nsys.path.insert(0, {SOURCE + '/tests/modules'!r})\nimport program\n"
+                   "x, _ = program.start()\nmodel = program.Model()\n"
+                   "def serve():\n until = time.time() + 0.01\n while time.time() < until: sum(range(100))\n model(x)\n time.sleep(0.002)\n"
+                   "print(1, flush=True)\nwhile True: serve()")
+        for version, python in cases.newest_pythons(self).items():
+            with self.subTest(version):
+                env = {**os.environ, "SMALL": f"{SOURCE}/tests/modules/small", "STANDIN_CUDA": f"{os.path.dirname(cupti)}/../cuda/libcuda.so.1"}
+                process = self.start(python, "-c", program if cupti else spin, env=env)
+                process.stdout.readline()
+                done = self.attach_until("serve (<string>", process.pid, "--for", "1s")
+                self.assertIn("serve (<string>", done.stdout)
+                if cupti:
+                    self.attach(process.pid, "--gpu", "on", "--for", "1s")
+                    regions = {tuple(region["path"]): region for region in self.report()["regions"]}
+                    mlp = regions["Model", "model (Decoder)", "model.layers.2 (Layer)", "model.layers.2.mlp (Mlp)"]
+                    self.assertGreater(mlp["gpu"]["kernels"], 10)
+                    self.assertAlmostEqual(regions["Model",]["gpu"]["kernels"], 18 * mlp["occurrences"], delta=18)
+                self.assertIsNone(process.poll())
+
     @unittest.skipUnless(sys.argv[4:], "built without CUPTI's headers")
     def test_work_of_the_gpu_of_children_and_of_a_rank(self):
         self.env["RANGESCOPE_CUPTI"] = sys.argv[4]
