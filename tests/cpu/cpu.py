@@ -568,9 +568,9 @@ class Python(Profiled):
         self.assertGreater(nap["cpu"]["split"]["waiting"], 0.9 * nap["wall_ns"]["inclusive"])
         self.assertIn(("waiting", "sleep"), [(part["kind"], part["name"]) for part in nap["cpu"]["parts"]])
 
-    def test_functions_and_modules_without_a_gpu(self):
+    def check_functions_and_modules(self, interpreter):
         chosen = ("--functions", "first tokens=python_regions.*prefill", "--functions", "python_regions.Engine.*")
-        command = ("/usr/bin/python3", f"{HERE}/python_regions.py", "3000", CLIENT)
+        command = (interpreter, f"{HERE}/python_regions.py", "3000", CLIENT)
         env = {"PYTHONPATH": f"{SOURCE}/tests/modules/small", "PYTHONDONTWRITEBYTECODE": "1"}
         report, truth = self.profile(*command, options=chosen, env=env)
         self.assert_adds_up(report)
@@ -679,6 +679,8 @@ class Python(Profiled):
 
 for version, path in cases.pythons()[0].items():
     setattr(Python, "test_" + version.replace(".", "_"), lambda self, path=path: self.check_python(path))
+    if path == "/usr/bin/python3" or path.startswith(cases.FETCHED):
+        setattr(Python, "test_functions_and_modules_of_" + version.replace(".", "_"), lambda self, path=path: self.check_functions_and_modules(path))
     setattr(Python, "test_calls_of_" + version.replace(".", "_"), lambda self, path=path: self.check_calls(path))
 
 if __name__ == "__main__":

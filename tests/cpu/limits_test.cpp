@@ -312,6 +312,18 @@ TEST_F(PublishedPython, PlacesFarFromAnObjectsBeginAreNotBelieved) {
   }
 }
 
+/// From CPython 3.14 on it has neither code nor caller.
+TEST_F(PublishedPython, AGeneratorThatEndedUnderWayIsReadAgain) {
+  find(HOSTILE_PYTHON13);
+  if (IsSkipped()) return;
+  const auto reading = [&] { return python->frames(static_cast<std::uint32_t>(::gettid()), found); };
+  point(frame + 32, nullptr);
+  frame[69] = 1;
+  EXPECT_EQ(reading(), cpu::Python::Reading::kTorn);
+  frame[69] = 3;  // the loop's own: no Python code runs
+  EXPECT_EQ(reading(), cpu::Python::Reading::kNone);
+}
+
 TEST(Limits, CodeAtEverNewPlacesIsForgotten) {
   const std::size_t before = resident_bytes();
   const auto session = recorded(1 << 20, 1 << 20, [](cpu::Sampler& sampler) {

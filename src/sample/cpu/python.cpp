@@ -367,19 +367,24 @@ Python::Reading Python::walk(std::uint64_t state, std::vector<PythonFrame>& out,
   outermost = deep || steps_.empty() ? 0 : steps_.back().frame;
   read_codes();
   std::size_t kept = 0;
+  bool unknown = false;
   for (const Step& step : steps_) {
     if (step.shim) {
       if (!out.empty()) out.back().entry = true;
       continue;
     }
     const PythonCode* known = code_at(step.code);
-    if (known == nullptr && fields_.entry == 0 && fields_.owner != 0 && out.empty()) continue;  // it is being made
+    if (known == nullptr && fields_.entry == 0 && fields_.owner != 0 && out.empty()) {  // it is being made
+      unknown = true;
+      continue;
+    }
     if (known == nullptr) return Reading::kTorn;
     out.push_back({known, step.entry});
     steps_[kept++] = step;
   }
   steps_.resize(kept);
-  if (out.empty()) return Reading::kNone;
+  // From 3.14 on the frame of a generator that has ended has no code, and no caller.
+  if (out.empty()) return unknown ? Reading::kTorn : Reading::kNone;
   if (instruction > steps_.front().code + fields_.bytes)
     out.front().line = wire::cpython::line_at(out.front().code->lines, out.front().code->line,
                                               instruction - steps_.front().code - fields_.bytes);
