@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/text.hpp"
@@ -29,6 +30,18 @@ template <std::size_t Cells>
     std::size_t cell = 0;
     for (const std::string_view text : split(line, '\t'))
       if (cell < Cells) row[cell++] = text;
+  }
+  return out;
+}
+
+/// The statements of a file of SQL by the names above them, which stand behind "-- ".
+[[nodiscard]] inline std::vector<std::pair<std::string_view, std::string_view>> statements(std::string_view file) {
+  constexpr std::string_view kMark = "\n-- ";
+  std::vector<std::pair<std::string_view, std::string_view>> out;
+  for (std::size_t at = file.find(kMark); at != std::string_view::npos;) {
+    const std::size_t name = at + kMark.size(), end = file.find('\n', name);
+    at = file.find(kMark, end);
+    out.emplace_back(file.substr(name, end - name), trim(file.substr(end, at - end)));
   }
   return out;
 }

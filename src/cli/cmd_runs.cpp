@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "base/embedded.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -29,6 +30,8 @@
 #include "runs/retention.hpp"
 #include "runs/stages.hpp"
 #include "runs/store.hpp"
+
+RANGESCOPE_EMBED(history_head, RANGESCOPE_HTML);
 
 namespace rangescope::cli {
 namespace {
@@ -142,22 +145,6 @@ report::Document history_document(const runs::History& history, const std::strin
   return page;
 }
 
-constexpr std::string_view kPageHead = R"(<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>rangescope history</title><style>
-:root{color-scheme:light dark;--line:#c3cad5}
-body{font:15px/1.45 system-ui,sans-serif;margin:0 auto;padding:1rem;max-width:70rem}
-h1{font-size:1.3rem;overflow-wrap:anywhere}
-svg{width:100%;height:auto}svg text{font-size:12px;text-anchor:end;fill:currentColor}
-svg .grid{stroke:var(--line);stroke-width:.5}
-svg polyline{stroke-width:2}
-table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
-th,td{padding:.28rem .6rem;text-align:left;border-bottom:1px solid var(--line);overflow-wrap:anywhere}
-.n{text-align:right;white-space:nowrap}
-</style></head><body>
-)";
-
 report::Grid stored_grid(std::span<const runs::Stored> pushes) {
   report::Grid grid({{"run", false},
                      {"began (UTC)", false},
@@ -229,7 +216,7 @@ std::string history_html(const runs::History& history, const std::string& tag) {
                                        report::Markup{plot(history_rows(history), unit_of(tag)), "", ""});
   report::StringSink sink;
   report::render_html(page, sink);
-  return std::string(kPageHead) + sink.text() + "</body></html>\n";
+  return std::string(rangescope_history_head) + sink.text() + "</body></html>\n";
 }
 
 class Runs final : public Subcommand {

@@ -9,16 +9,18 @@
 // Views of a stranger's file do not run (base/sqlite.hpp), so none of theirs is used.
 #include <limits>
 #include <optional>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/embedded.hpp"
 #include "base/sqlite.hpp"
 #include "base/text.hpp"
 #include "read/kineto/build.hpp"
 #include "read/rocm/events.hpp"
 #include "read/rocm/reader.hpp"
+
+RANGESCOPE_EMBED(rocm_database, RANGESCOPE_SQL);
 
 namespace rangescope::read::rocm {
 namespace {
@@ -27,58 +29,12 @@ namespace {
 struct Query {
   std::string_view needs, category, sql;
 };
-
-constexpr Query kRocprof[] = {
-    {"HIP", "hip_runtime", R"(select Name name, BeginNs start, EndNs "end", pid, tid, "Index" correlation from HIP)"},
-    {"rocTX", "user_annotation", R"(select Name name, BeginNs start, EndNs "end", pid, tid from rocTX)"},
-    {"OPS", "kernel",
-     R"(select Name name, BeginNs start, EndNs "end", pid, tid, "Index" correlation, "dev-id" device,
-        "queue-id" stream from OPS)"},
-    {"COPY", "gpu_memcpy",
-     R"(select c.Name name, c.BeginNs start, c.EndNs "end", c.pid, c.tid, c."Index" correlation,
-        c."dev-id" device, c."queue-id" stream, h.args from COPY c left join HIP h on h."Index" = c."Index")"},
-};
-
-constexpr Query kRpd[] = {
-    {"rocpd_api", "hip_runtime",
-     R"(select n.string name, a.start, a."end", a.pid, a.tid, a.id correlation, g.string args
-        from rocpd_api a join rocpd_string n on n.id = a.apiName_id
-        left join rocpd_string g on g.id = a.args_id)"},
-    {"rocpd_op", "kernel",
-     R"(select coalesce(nullif(d.string, ''), t.string) name, o.start, o."end", o.gpuId device,
-        o.queueId stream, x.api_id correlation, t.string type, k.gridX grid_x, k.gridY grid_y,
-        k.gridZ grid_z, k.workgroupX block_x, k.workgroupY block_y, k.workgroupZ block_z, c.size bytes
-        from rocpd_op o join rocpd_string t on t.id = o.opType_id
-        left join rocpd_string d on d.id = o.description_id left join rocpd_api_ops x on x.op_id = o.id
-        left join rocpd_kernelapi k on k.api_ptr_id = x.api_id
-        left join rocpd_copyapi c on c.api_ptr_id = x.api_id group by o.id)"},
-};
-
-constexpr Query kRocpd[] = {
-    {"rocpd_region$", "hip_runtime",
-     R"(select coalesce(case when c.string like 'MARKER_%' then json_extract(e.extdata, '$.message') end,
-        n.string) name, r.start, r."end", p.pid, t.tid, e.stack_id correlation, c.string type
-        from "rocpd_region$" r join "rocpd_string$" n on n.id = r.name_id
-        left join "rocpd_event$" e on e.id = r.event_id left join "rocpd_string$" c on c.id = e.category_id
-        left join "rocpd_info_process$" p on p.id = r.pid left join "rocpd_info_thread$" t on t.id = r.tid)"},
-    {"rocpd_kernel_dispatch$", "kernel",
-     R"(select coalesce(s.display_name, s.kernel_name) name, k.start, k."end", p.pid,
-        e.stack_id correlation, a.type_index device, k.stream_id stream,
-        k.grid_size_x / max(k.workgroup_size_x, 1) grid_x, k.grid_size_y / max(k.workgroup_size_y,
-        1) grid_y, k.grid_size_z / max(k.workgroup_size_z, 1) grid_z, k.workgroup_size_x block_x,
-        k.workgroup_size_y block_y, k.workgroup_size_z block_z from "rocpd_kernel_dispatch$" k
-        left join "rocpd_info_kernel_symbol$" s on s.id = k.kernel_id
-        left join "rocpd_event$" e on e.id = k.event_id left join "rocpd_info_agent$" a on a.id = k.agent_id
-        left join "rocpd_info_process$" p on p.id = k.pid)"},
-    {"rocpd_memory_copy$", "gpu_memcpy",
-     R"(select n.string name, m.start, m."end", p.pid, e.stack_id correlation, m.stream_id stream,
-        m.size bytes, max(coalesce(case when d.type = 'GPU' then d.type_index end, -1),
-        coalesce(case when s.type = 'GPU' then s.type_index end, -1)) device from "rocpd_memory_copy$" m
-        left join "rocpd_string$" n on n.id = m.name_id left join "rocpd_event$" e on e.id = m.event_id
-        left join "rocpd_info_process$" p on p.id = m.pid
-        left join "rocpd_info_agent$" d on d.id = m.dst_agent_id
-        left join "rocpd_info_agent$" s on s.id = m.src_agent_id)"},
-};
+std::vector<Query> queries_of(std::string_view tool) {
+  std::vector<Query> out;
+  for (const auto& [name, sql] : base::statements(rangescope_rocm_database))
+    if (const auto words = base::split(name, ' '); words.front() == tool) out.push_back({words[1], words[2], sql});
+  return out;
+}
 
 /// A statement's columns by name; what is absent or null is nothing.
 class Columns {
@@ -184,7 +140,6 @@ class Rows {
 
 struct Tool {
   std::string_view name;
-  std::span<const Query> queries;
   std::string uuid;
 };
 
@@ -195,11 +150,11 @@ std::optional<Tool> tool_of(const base::Database& database) {
   for (const std::string& table : database.tables())
     for (const std::string_view begin : {kDispatch, kRegion})
       if (table.starts_with(begin) && table.find_first_not_of(kWord) == std::string::npos)
-        return Tool{"rocprofv3", kRocpd, table.substr(begin.size())};
-  if (database.has_table("rocpd_op") || database.has_table("rocpd_api")) return Tool{"rocmProfileData", kRpd, {}};
+        return Tool{"rocprofv3", table.substr(begin.size())};
+  if (database.has_table("rocpd_op") || database.has_table("rocpd_api")) return Tool{"rocmProfileData", {}};
   for (const char* table : {"OPS", "HIP", "COPY"})
     for (const std::string& column : database.columns(table))
-      if (column == "BeginNs") return Tool{"rocprof", kRocprof, {}};
+      if (column == "BeginNs") return Tool{"rocprof", {}};
   return std::nullopt;
 }
 
@@ -216,7 +171,7 @@ base::Result<model::Session> read_database(const std::filesystem::path& path) {
   if (!tool) return base::fail(base::Code::kBadData, "a database without the tables of rocprof", path.string());
   Rows rows;
   std::vector<std::string> damage;
-  for (const Query& query : tool->queries)
+  for (const Query& query : queries_of(tool->name))
     if (auto read = rows.read(database, query, tool->uuid); !read)
       damage.push_back(base::replace_all(query.needs, "$", {}) + ": " + read.error().what);
   if (rows.known() == 0)
