@@ -11,12 +11,15 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
+#include "base/embedded.hpp"
 #include "base/progress.hpp"
 #include "base/text.hpp"
 #include "cli/version.hpp"
 #include "config/metric_groups.hpp"
 #include "config/override.hpp"
 #include "report/sink.hpp"
+
+RANGESCOPE_EMBED(app, RANGESCOPE_TSV);
 
 namespace rangescope::cli {
 namespace {
@@ -45,35 +48,12 @@ std::vector<std::string> children(const CLI::App* app) {
   return names;
 }
 
-// What other tools call our commands.
-constexpr std::pair<std::string_view, std::string_view> kNeighbours[] = {
-    {"record", "profile"}, {"run", "profile"},  {"start", "profile"}, {"launch", "profile"}, {"exec", "profile"},
-    {"trace", "profile"},  {"diff", "compare"}, {"stats", "report"},  {"show", "report"},    {"view", "report"},
-    {"analyze", "report"}, {"print", "report"}, {"open", "report"},   {"list", "runs"},      {"ls", "runs"},
-    {"sql", "query"},      {"check", "doctor"}, {"convert", "export"}};
-
-// Commands that became parts of others, and how they are written now.
-constexpr std::pair<std::string_view, std::string_view> kMoved[] = {{"watch", "profile --watch -- ./app"},
-                                                                    {"baseline", "gate --save --name main RUN"},
-                                                                    {"import", "runs import FILE"},
-                                                                    {"init", "config init -- ./app"},
-                                                                    {"plan", "metrics plan --metrics NAME"},
-                                                                    {"calibrate", "metrics calibrate"},
-                                                                    {"version", "--version"}};
-
-// Old spellings of options and what they are called now; command "" is every command.
-struct Spelling {
-  std::string_view command, old, now;
-};
-constexpr Spelling kSpellings[] = {
-    {"", "--root", "--runs"}, {"profile", "--output", "--runs"}, {"doctor", "--output", "--runs"}};
-
 /// `word` with the present name of the option that it gives.
 std::string modern(std::string_view command, const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
-  for (const Spelling& spelling : kSpellings)
-    if (name == spelling.old && (spelling.command.empty() || spelling.command == command))
-      return std::string(spelling.now) + word.substr(name.size());
+  for (const auto& [what, old, now, only] : base::rows<4>(rangescope_app))
+    if (what == "option" && name == old && (only.empty() || only == command))
+      return std::string(now) + word.substr(name.size());
   return word;
 }
 
@@ -191,10 +171,10 @@ base::Error unknown_command(const std::string& name) {
   std::vector<std::string> known;
   for (const auto& command : subcommands()) known.emplace_back(command->name());
   base::Error error{base::Code::kUsage, "there is no command '" + base::printable(name) + "'", {}, {}};
-  for (const auto& [word, line] : kMoved)
-    if (name == word) error.hint = "Write: rangescope " + std::string(line);
-  for (const auto& [word, ours] : kNeighbours)
-    if (name == word) error.hint = "did you mean '" + std::string(ours) + "'?";
+  for (const auto& [what, word, now] : base::rows<3>(rangescope_app))
+    if (name == word)
+      error.hint =
+          what == "moved" ? "Write: rangescope " + std::string(now) : "did you mean '" + std::string(now) + "'?";
   if (error.hint.empty()) error.hint = base::did_you_mean(name, known);
   if (error.hint.empty())
     error.hint = "To profile a program: rangescope profile -- " + base::shell_quote(name) +
