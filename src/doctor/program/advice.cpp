@@ -2,48 +2,30 @@
 
 #include <algorithm>
 
+#include "base/embedded.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "collect/launch.hpp"
 #include "collect/nsight/ncu.hpp"
 #include "collect/nsight/nsys.hpp"
 
+RANGESCOPE_EMBED(usual_options, RANGESCOPE_TSV);
+
 namespace rangescope::doctor {
 namespace {
 
-/// What every ncu since 2023.1 can do, for machines that have none.
-collect::Abilities some_ncu() {
+/// What every version of a tool since this one can do (advice.tsv), for machines that have none.
+collect::Abilities some(const std::string& tool, collect::Version since) {
   collect::Abilities can;
-  can.tool = "ncu";
-  can.path = "ncu";
-  can.version = {2023, 1, 0};
-  can.options = {{"--replay-mode", {"kernel", "application", "range", "app-range"}},
-                 {"--target-processes", {"application-only", "all"}},
-                 {"--graph-profiling", {"node", "graph"}},
-                 {"--launch-count", {}},
-                 {"--launch-skip", {}},
-                 {"--force-overwrite", {}}};
-  can.sets = {{"basic", {}}};
-  can.default_set = "basic";
-  return can;
-}
-
-/// What every nsys since 2022.4 can do.
-collect::Abilities some_nsys() {
-  collect::Abilities can;
-  can.tool = "nsys";
-  can.path = "nsys";
-  can.version = {2022, 4, 0};
-  can.options = {{"--output", {}},
-                 {"--force-overwrite", {}},
-                 {"--trace", {"cuda", "nvtx", "osrt"}},
-                 {"--sample", {"none", "process-tree", "system-wide"}},
-                 {"--cpuctxsw", {"none", "process-tree", "system-wide"}},
-                 {"--capture-range", {"none", "cudaProfilerApi", "hotkey", "nvtx"}},
-                 {"--nvtx-capture", {}},
-                 {"--capture-range-end", {}},
-                 {"--trace-fork-before-exec", {"true", "false"}},
-                 {"--env-var", {}}};
+  can.tool = tool;
+  can.path = tool;
+  can.version = since;
+  for (const auto& [of, option, values] : base::rows<3>(rangescope_usual_options))
+    if (of == tool)
+      for (const std::string_view value : base::split(values, ' '))
+        if (auto& into = can.options[std::string(option)]; !value.empty()) into.emplace_back(value);
+  can.default_set = tool == "ncu" ? "basic" : "";
+  if (!can.default_set.empty()) can.sets[can.default_set];
   return can;
 }
 
@@ -69,7 +51,7 @@ class Adviser {
   std::vector<Way> run() {
     std::vector<Way> out{ranges(), counters(), nsys(false)};
     if (include_.size() == 1) out.push_back(nsys(true));
-    const collect::Abilities ncu = tools_.ncu.value_or(some_ncu());
+    const collect::Abilities ncu = tools_.ncu.value_or(some("ncu", {2023, 1, 0}));
     collect::Wish wish;
     wish.ranges = !include_.empty();
     wish.metrics = true;
@@ -151,7 +133,7 @@ class Adviser {
   [[nodiscard]] Way nsys(bool gated) const {
     Way way{gated ? "nsys gated" : "nsys", false, nothing(), {}, {}};
     if (!way.reason.empty()) return way;
-    const collect::Abilities can = tools_.nsys.value_or(some_nsys());
+    const collect::Abilities can = tools_.nsys.value_or(some("nsys", {2022, 4, 0}));
     collect::nsys::Options options;
     options.values["trace"] =
         look_.facts.cuda ? std::vector<std::string>{"cuda", "nvtx"} : std::vector<std::string>{"nvtx"};
