@@ -7,17 +7,19 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/embedded.hpp"
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/metric_unit.hpp"
 #include "read/csv.hpp"
 #include "read/index.hpp"
-#include "read/ncu/csv/labels.hpp"
 #include "read/ncu/csv/nvtx_cell.hpp"
 #include "read/ncu/csv/printed.hpp"
 #include "read/ncu/device.hpp"
 #include "read/number.hpp"
+
+RANGESCOPE_EMBED(ncu_labels, RANGESCOPE_TSV);
 
 namespace rangescope::read::ncu_csv {
 namespace {
@@ -49,6 +51,26 @@ bool is_header(const Row& row) {
   if (first == "ID") return has("Process ID") && has("Kernel Name");
   if (first == "Process ID" || first == "Domain" || first == "Device") return has("Kernel Name") && has("Invocations");
   return false;
+}
+
+/// The metric of a label in a section ("GPU Speed Of Light Throughput", "Duration" -> "gpu__time_duration.sum"); names
+/// and labels that are not known come back as they are, the latter with their section: "Section/Label".
+std::string metric_of_label(std::string_view section, std::string_view label) {
+  if (label.find("__") != std::string_view::npos) {
+    // "Duration (gpu__time_duration.sum)": --print-metric-name label-name, or a label that the tool could not fill in
+    const std::size_t open = label.rfind(" (");
+    if (label.ends_with(')') && open != std::string_view::npos && label.find("__", open) != std::string_view::npos)
+      label = label.substr(open + 2, label.size() - open - 3);
+    return std::string(label);
+  }
+  if (label == "Memory Throughput" && section == "GPU Speed Of Light Throughput")
+    return "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed";
+  if (label == "Memory Throughput" && section == "Memory Workload Analysis") return "dram__bytes.sum.per_second";
+  static const auto labels = base::rows<2>(rangescope_ncu_labels);
+  for (const auto& [known, metric] : labels)
+    if (known == label) return std::string(metric);
+  if (section.empty() || section == "Command line profiler metrics") return std::string(label);
+  return std::string(section) + "/" + std::string(label);
 }
 
 class CsvSession {
