@@ -551,6 +551,16 @@ Result<Ended> run(const Command& command) {
   return ended;
 }
 
+Command question(std::vector<std::string> argv, std::optional<std::chrono::nanoseconds> limit) {
+  Command command;
+  command.argv = std::move(argv);
+  command.set_env = {{"LC_ALL", "C"}};
+  command.out = command.err = {.pass = false, .keep = true, .file = {}};
+  command.own_group = command.null_stdin = true;
+  command.timeout = limit;
+  return command;
+}
+
 std::string describe(const Ended& ended) {
   if (ended.exit_code) return "exit code " + std::to_string(*ended.exit_code);
   std::string text = signal_name(ended.signal.value_or(0)) + " (" + std::to_string(ended.signal.value_or(0)) + ")";

@@ -77,6 +77,9 @@ struct Ended {
   [[nodiscard]] bool ok() const { return exit_code == 0 || left; }
 };
 
+/// What only answers: its words are kept and not shown, and in English; it reads nothing and has a group of its own.
+[[nodiscard]] Command question(std::vector<std::string> argv, std::optional<std::chrono::nanoseconds> limit);
+
 /// Runs it to its end.
 [[nodiscard]] Result<Ended> run(const Command& command);
 

@@ -35,17 +35,11 @@ constexpr std::array<std::string_view, 9> kPrefixes = {"CUDA_",    "NVIDIA_", "N
 // What a program prints; nothing where it is not there, fails or takes longer than two seconds.
 std::optional<std::string> ask(std::vector<std::string> argv, const std::filesystem::path& cwd = {}) {
   if (!base::find_on_path(argv.front())) return std::nullopt;
-  base::Command command;
-  command.argv = std::move(argv);
+  base::Command command = base::question(std::move(argv), std::chrono::seconds(2));
   command.cwd = cwd;
-  command.out = {.pass = false, .keep = true, .file = {}};
-  command.err = {.pass = false, .keep = true, .file = {}};
-  command.null_stdin = true;
-  command.own_group = true;
-  command.timeout = std::chrono::seconds(2);
   // Nothing that we look with may be profiled by somebody's injection, nor ask for a password.
   command.unset_env = {"NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH", "LD_PRELOAD"};
-  command.set_env = {{"GIT_TERMINAL_PROMPT", "0"}, {"GIT_OPTIONAL_LOCKS", "0"}, {"LC_ALL", "C"}};
+  command.set_env.insert({{"GIT_TERMINAL_PROMPT", "0"}, {"GIT_OPTIONAL_LOCKS", "0"}});
   const auto ended = base::run(command);
   if (!ended || !ended->ok()) return std::nullopt;
   return ended->out;

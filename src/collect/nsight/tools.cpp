@@ -14,15 +14,8 @@ namespace fs = std::filesystem;
 
 base::Result<base::Ended> tool_run(const fs::path& path, std::vector<std::string> arguments,
                                    std::chrono::seconds limit = std::chrono::seconds(60)) {
-  base::Command command;
-  command.argv = {path.string()};
-  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
-  command.set_env = {{"LC_ALL", "C"}};
-  command.out = command.err = {.pass = false, .keep = true, .file = {}};
-  command.own_group = true;
-  command.null_stdin = true;
-  command.timeout = limit;
-  return base::run(command);
+  arguments.insert(arguments.begin(), path.string());
+  return base::run(base::question(std::move(arguments), limit));
 }
 
 fs::path cache_file(std::string_view tool, const fs::path& path, const ToolSearch& search) {

@@ -158,13 +158,7 @@ ToolSeen look_for_tool(std::string_view tool, const MachineSources& sources) {
   seen.bundled_cupti = bundled_cupti(seen.paths.front());
   seen.importer = collect::find_importer(seen.paths.front());
   if (!seen.importer) return seen;
-  base::Command command;
-  command.argv = {seen.importer->string(), "--version"};
-  command.set_env = {{"LC_ALL", "C"}};
-  command.out = command.err = {.pass = false, .keep = true, .file = {}};
-  command.null_stdin = command.own_group = true;
-  command.timeout = std::chrono::seconds(20);
-  const auto ended = base::run(command);
+  const auto ended = base::run(base::question({seen.importer->string(), "--version"}, std::chrono::seconds(20)));
   if (!ended)
     seen.importer_error = ended.error().what;
   else if (!ended->ok())

@@ -102,14 +102,9 @@ base::Result<fs::path> cache_stem(const fs::path& file) {
 /// Runs a tool of Nsight Systems; its output comes back for the error message.
 base::Result<base::Ended> run_tool(std::vector<std::string> argv, std::optional<std::chrono::seconds> limit = {},
                                    const std::string& libraries = {}) {
-  base::Command command;
-  command.argv = std::move(argv);
-  command.out = {.pass = false, .keep = true, .file = {}};
-  command.err = {.pass = false, .keep = true, .file = {}};
-  command.set_env = {{"LC_ALL", "C"}};
+  base::Command command = base::question(std::move(argv), limit);
+  command.own_group = false;  // what ends us ends it
   if (!libraries.empty()) command.set_env["LD_LIBRARY_PATH"] = libraries;
-  command.null_stdin = true;
-  command.timeout = limit;
   return base::run(command);
 }
 
