@@ -236,11 +236,7 @@ auto guarded(const std::filesystem::path& path, std::string_view what, F fill) -
 /// One line a region and kernel, so that a repository shows what changed.
 std::string digest_text(const Digest& run, std::size_t samples) {
   Json losses = Json::array();
-  for (const model::Loss& loss : run.losses)
-    losses.push_back({{"kind", loss.kind.id()},
-                      {"severity", model::severity_name(loss.severity)},
-                      {"count", loss.count},
-                      {"detail", base::printable(loss.detail)}});
+  for (const model::Loss& loss : run.losses) losses.push_back(loss_json<Json>(loss, loss.detail));
   std::string text = "  { \"run\": " + line_of(run_json(run.run)) + ",\n    \"devices\": " + line_of(run.devices) +
                      ", \"partial_gpu\": " + (run.partial_gpu ? "true" : "false") + ", \"losses\": " + line_of(losses) +
                      ",\n    \"regions\": ";

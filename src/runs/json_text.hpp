@@ -8,6 +8,7 @@
 
 #include "base/result.hpp"
 #include "base/text.hpp"
+#include "model/loss.hpp"
 
 namespace rangescope::runs {
 
@@ -30,6 +31,15 @@ using OrderedJson = nlohmann::ordered_json;  ///< what is written: keys stay in 
 
 /// May a field of a list's items be missing: in files of older versions; where it is empty, so that it is left out.
 enum class Missing : std::uint8_t { kNever, kOld, kEmpty };
+
+/// A loss as status.json and baselines have it.
+template <class Json>
+[[nodiscard]] Json loss_json(const model::Loss& loss, const std::string& detail) {
+  return {{"kind", loss.kind.id()},
+          {"severity", model::severity_name(loss.severity)},
+          {"count", loss.count},
+          {"detail", base::printable(detail)}};
+}
 
 /// Null where an optional is empty; texts are printable.
 template <class Json, class T>

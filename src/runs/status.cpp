@@ -72,12 +72,8 @@ base::Result<void> write_running(const std::filesystem::path& run) {
 base::Result<void> write_done(const std::filesystem::path& run, const Status& status) {
   const base::Redactor redactor;
   OrderedJson losses = OrderedJson::array();
-  for (const model::Loss& loss : status.losses) {
-    losses.push_back({{"kind", loss.kind.id()},
-                      {"severity", model::severity_name(loss.severity)},
-                      {"count", loss.count},
-                      {"detail", base::printable(redactor.text(loss.detail))}});
-  }
+  for (const model::Loss& loss : status.losses)
+    losses.push_back(loss_json<OrderedJson>(loss, redactor.text(loss.detail)));
   OrderedJson findings = OrderedJson::array();
   for (const model::Finding& finding : status.findings) findings.push_back(as_json(finding, redactor));
   OrderedJson json{{"schema", kStatusSchema},
