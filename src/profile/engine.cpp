@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/fs.hpp"
-#include "base/nvml.hpp"
+#include "base/library.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "collect/launch.hpp"

@@ -1,6 +1,5 @@
 #include "collect/native/calibrate.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -8,6 +7,7 @@
 #include <functional>
 
 #include "base/embedded.hpp"
+#include "base/library.hpp"
 
 RANGESCOPE_EMBED(copy_kernels, RANGESCOPE_PTX);
 
@@ -16,26 +16,6 @@ namespace {
 
 using base::Code;
 using base::Result;
-
-// The driver's functions by their names; arguments have the very types of its ABI: results are ints, handles pointers.
-class Driver {
- public:
-  [[nodiscard]] Result<void> load() {
-    library_ = ::dlopen("libcuda.so.1", RTLD_NOW);
-    if (library_ != nullptr) return {};
-    return base::fail(Code::kToolMissing, "there is no NVIDIA driver in this machine", "libcuda.so.1",
-                      "Calibrate on a machine with a GPU.");
-  }
-  template <class... Arguments>
-  int operator()(const char* name, Arguments... arguments) const {
-    constexpr int kNotFound = 500;  // CUDA_ERROR_NOT_FOUND
-    const auto function = reinterpret_cast<int (*)(Arguments...)>(::dlsym(library_, name));
-    return function != nullptr ? function(arguments...) : kNotFound;
-  }
-
- private:
-  void* library_ = nullptr;
-};
 
 constexpr int kChains = 8,
               kUnrolled = 32;  // independent accumulators a thread; multiply-adds of each in the loop's body
@@ -65,46 +45,48 @@ std::string fma_kernel(const std::string& type) {
 class Card {
  public:
   [[nodiscard]] Result<void> open(int ordinal, Calibration& out) {
-    TRY(cuda_.load());
-    TRY(check(cuda_("cuInit", 0u), "cuInit"));
-    if (cuda_("cuDeviceGet", &device_, ordinal) != 0)
+    if (!cuda_.loaded())
+      return base::fail(Code::kToolMissing, "there is no NVIDIA driver in this machine", "libcuda.so.1",
+                        "Calibrate on a machine with a GPU.");
+    TRY(check(cuda_.call("cuInit", 0u), "cuInit"));
+    if (cuda_.call("cuDeviceGet", &device_, ordinal) != 0)
       return base::fail(Code::kNoInput, fmt::format("there is no GPU {}", ordinal), "--device",
                         "List them: nvidia-smi -L");
     std::array<char, 256> name{};
     int version = 0;
-    cuda_("cuDeviceGetName", name.data(), static_cast<int>(name.size()) - 1, device_);
-    cuda_("cuDriverGetVersion", &version);
+    cuda_.call("cuDeviceGetName", name.data(), static_cast<int>(name.size()) - 1, device_);
+    cuda_.call("cuDriverGetVersion", &version);
     out.device = name.data();
     out.driver = fmt::format("{}.{}", version / 1000, version % 1000 / 10);
     constexpr int kMultiprocessors = 16;
-    cuda_("cuDeviceGetAttribute", &sms_, kMultiprocessors, device_);
+    cuda_.call("cuDeviceGetAttribute", &sms_, kMultiprocessors, device_);
     void *context = nullptr, *module = nullptr;
     const std::string ptx = ".version 7.0\n.target sm_70\n.address_size 64\n" + fma_kernel("f32") + fma_kernel("f64") +
                             rangescope_copy_kernels;
     for (const auto& [result, call] :
-         {std::pair{cuda_("cuDevicePrimaryCtxRetain", &context, device_), "cuDevicePrimaryCtxRetain"},
-          {cuda_("cuCtxSetCurrent", context), "cuCtxSetCurrent"},
-          {cuda_("cuModuleLoadData", &module, ptx.c_str()), "cuModuleLoadData"},
-          {cuda_("cuMemAlloc_v2", &from_, kCopied), "cuMemAlloc"},
-          {cuda_("cuMemAlloc_v2", &to_, kCopied), "cuMemAlloc"},
-          {cuda_("cuEventCreate", &begin_, 0u), "cuEventCreate"},
-          {cuda_("cuEventCreate", &end_, 0u), "cuEventCreate"}}) {
+         {std::pair{cuda_.call("cuDevicePrimaryCtxRetain", &context, device_), "cuDevicePrimaryCtxRetain"},
+          {cuda_.call("cuCtxSetCurrent", context), "cuCtxSetCurrent"},
+          {cuda_.call("cuModuleLoadData", &module, ptx.c_str()), "cuModuleLoadData"},
+          {cuda_.call("cuMemAlloc_v2", &from_, kCopied), "cuMemAlloc"},
+          {cuda_.call("cuMemAlloc_v2", &to_, kCopied), "cuMemAlloc"},
+          {cuda_.call("cuEventCreate", &begin_, 0u), "cuEventCreate"},
+          {cuda_.call("cuEventCreate", &end_, 0u), "cuEventCreate"}}) {
       TRY(check(result, call));
     }
     for (const char* kernel : {"fill", "copy", "fma_f32", "fma_f64"}) {
-      TRY(check(cuda_("cuModuleGetFunction", &functions_[kernel], module, kernel), kernel));
+      TRY(check(cuda_.call("cuModuleGetFunction", &functions_[kernel], module, kernel), kernel));
     }
     std::uint64_t words = kCopied / 4;
     for (std::uint64_t* buffer : {&from_, &to_}) {
       void* arguments[] = {buffer, &words};
       TRY(check(launch("fill", arguments), "fill"));
     }
-    return check(cuda_("cuCtxSynchronize"), "fill");
+    return check(cuda_.call("cuCtxSynchronize"), "fill");
   }
 
   ~Card() {
     for (const std::uint64_t buffer : {from_, to_}) {
-      if (buffer != 0) cuda_("cuMemFree_v2", buffer);
+      if (buffer != 0) cuda_.call("cuMemFree_v2", buffer);
     }
   }
 
@@ -112,12 +94,12 @@ class Card {
   [[nodiscard]] Result<double> best(const char* what, const std::function<int()>& work) {
     double seconds = 0;
     for (int i = 0; i <= kTimings; ++i) {  // the first one warms up
-      cuda_("cuEventRecord", begin_, kNone);
+      cuda_.call("cuEventRecord", begin_, kNone);
       TRY(check(work(), what));
-      cuda_("cuEventRecord", end_, kNone);
-      TRY(check(cuda_("cuEventSynchronize", end_), what));
+      cuda_.call("cuEventRecord", end_, kNone);
+      TRY(check(cuda_.call("cuEventSynchronize", end_), what));
       float ms = 0;
-      cuda_("cuEventElapsedTime", &ms, begin_, end_);
+      cuda_.call("cuEventElapsedTime", &ms, begin_, end_);
       if (i > 0 && ms > 0 && (seconds == 0 || ms / 1e3 < seconds)) seconds = ms / 1e3;
     }
     if (seconds <= 0) return base::fail(Code::kIo, "no time could be taken", what);
@@ -144,25 +126,25 @@ class Card {
   [[nodiscard]] std::uint64_t to() const { return to_; }
   [[nodiscard]] Result<std::uint64_t> more(std::size_t bytes) {
     std::uint64_t memory = 0;
-    TRY(check(cuda_("cuMemAlloc_v2", &memory, bytes), "cuMemAlloc"));
+    TRY(check(cuda_.call("cuMemAlloc_v2", &memory, bytes), "cuMemAlloc"));
     return memory;
   }
-  void release(std::uint64_t memory) { cuda_("cuMemFree_v2", memory); }
+  void release(std::uint64_t memory) { cuda_.call("cuMemFree_v2", memory); }
 
  private:
   [[nodiscard]] Result<void> check(int result, const char* call) const {
     if (result == 0) return {};
     const char* name = nullptr;
-    if (cuda_("cuGetErrorName", result, &name) != 0 || name == nullptr) name = "unknown error";
+    if (cuda_.call("cuGetErrorName", result, &name) != 0 || name == nullptr) name = "unknown error";
     return base::fail(Code::kIo, fmt::format("{}: {}", call, name), "CUDA driver");
   }
   [[nodiscard]] double blocks() const { return static_cast<double>(sms_) * kBlocksOfSm; }
   [[nodiscard]] int launch(const char* kernel, void** arguments) {
-    return cuda_("cuLaunchKernel", functions_[kernel], static_cast<unsigned>(blocks()), 1u, 1u, kThreads, 1u, 1u, 0u,
-                 kNone, arguments, static_cast<void**>(nullptr));
+    return cuda_.call("cuLaunchKernel", functions_[kernel], static_cast<unsigned>(blocks()), 1u, 1u, kThreads, 1u, 1u,
+                      0u, kNone, arguments, static_cast<void**>(nullptr));
   }
 
-  Driver cuda_;
+  const base::Library cuda_{"libcuda.so.1"};
   int device_ = 0, sms_ = 1;
   std::uint64_t from_ = 0, to_ = 0;
   void *begin_ = nullptr, *end_ = nullptr;
@@ -179,17 +161,18 @@ constexpr std::array kProducts = {Product{"tensor_bf16", 14, 14, 68, 2}, Product
                                   Product{"tensor_tf32", 0, 0, 77, 4}, Product{"tensor_fp64", 1, 1, 70, 8}};
 
 void measure_products(Card& card, Calibration& out) {
-  void* library = nullptr;
+  using Create = int(void**);
+  using Gemm = int(void*, int, int, int, int, int, const void*, const void*, int, int, const void*, int, int,
+                   const void*, void*, int, int, int, int);
+  Create* create = nullptr;
+  Gemm* gemm = nullptr;
   for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so",
                            "/usr/local/cuda/lib64/libcublas.so"}) {
-    library = ::dlopen(name, RTLD_NOW);
-    if (library != nullptr) break;
+    const base::Library library(name);
+    create = library.function<Create>("cublasCreate_v2");
+    gemm = library.function<Gemm>("cublasGemmEx");
+    if (library.loaded()) break;
   }
-  using Create = int (*)(void**);
-  using Gemm = int (*)(void*, int, int, int, int, int, const void*, const void*, int, int, const void*, int, int,
-                       const void*, void*, int, int, int, int);
-  const auto create = library == nullptr ? nullptr : reinterpret_cast<Create>(::dlsym(library, "cublasCreate_v2"));
-  const auto gemm = library == nullptr ? nullptr : reinterpret_cast<Gemm>(::dlsym(library, "cublasGemmEx"));
   void* handle = nullptr;
   if (create == nullptr || gemm == nullptr || create(&handle) != 0) {
     out.notes.emplace_back("tensor cores were not measured: cuBLAS is not installed or does not start");

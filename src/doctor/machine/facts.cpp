@@ -8,7 +8,7 @@
 
 #include "base/duckdb.hpp"
 #include "base/fs.hpp"
-#include "base/nvml.hpp"
+#include "base/library.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
 #include "collect/native/native.hpp"

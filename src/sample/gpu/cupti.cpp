@@ -21,9 +21,9 @@
 #include <ctime>
 #include <map>
 #include <set>
-#include <type_traits>
 #include <utility>
 
+#include "base/library.hpp"
 #include "sample/gpu/counters.hpp"
 #include "wire/cupti_places.hpp"
 
@@ -75,33 +75,6 @@ struct Api {
   }
 };
 
-/// The driver's part that is used, by its ABI.
-struct Driver {
-  int (*cuInit)(unsigned) = nullptr;
-  int (*cuDriverGetVersion)(int*) = nullptr;
-  int (*cuDeviceGetCount)(int*) = nullptr;
-  int (*cuDeviceGet)(int*, int) = nullptr;
-  int (*cuDeviceGetName)(char*, int, int) = nullptr;
-  int (*cuDeviceGetUuid)(unsigned char*, int) = nullptr;
-
-  [[nodiscard]] bool load() {
-    void* library = ::dlopen("libcuda.so.1", RTLD_NOW);
-    if (library == nullptr) return false;
-    bool whole = true;
-    const auto get = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
-      whole &= function != nullptr;
-    };
-    get(cuInit, "cuInit");
-    get(cuDriverGetVersion, "cuDriverGetVersion");
-    get(cuDeviceGetCount, "cuDeviceGetCount");
-    get(cuDeviceGet, "cuDeviceGet");
-    get(cuDeviceGetName, "cuDeviceGetName");
-    get(cuDeviceGetUuid, "cuDeviceGetUuid");
-    return whole;
-  }
-};
-
 // "GPU-1b2c...", as NVML and the injected library write it.
 std::string uuid_text(const unsigned char (&bytes)[16]) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -136,6 +109,11 @@ base::Error failure(const Api& api, CUptiResult result, const char* call) {
               ": " + api.text(result),
           call,
           {}};
+}
+
+Result<void> check(const Api& api, CUptiResult result, const char* call) {
+  if (result == CUPTI_SUCCESS) return {};
+  return tl::make_unexpected(failure(api, result, call));
 }
 
 /// A configuration of metrics: the host object keeps names as pointers, so they live as long as it does.
@@ -228,8 +206,7 @@ Result<CounterSet> choose_from(const Api& api, const std::string& chip, const By
   CounterSet set;
   {
     Host host(api);
-    if (const auto result = host.open(chip, availability); result != CUPTI_SUCCESS)
-      return tl::make_unexpected(failure(api, result, "cuptiProfilerHostInitialize"));
+    TRY(check(api, host.open(chip, availability), "cuptiProfilerHostInitialize"));
     const auto known = host.base_metrics();
     for (const Wanted& any : wanted) {
       const auto found = std::ranges::find_if(any, [&](const auto& name) { return is_known(known, name); });
@@ -284,16 +261,12 @@ class DeviceSampler final : public Sampler {
 
   [[nodiscard]] Result<void> begin(int device, const std::string& chip, const Bytes& availability,
                                    const CounterSet& set) {
-    const auto check = [&](CUptiResult result, const char* call) -> Result<void> {
-      if (result != CUPTI_SUCCESS) return tl::make_unexpected(failure(api_, result, call));
-      return {};
-    };
-    if (auto done = check(host_.open(chip, availability), "cuptiProfilerHostInitialize"); !done) return done;
-    if (auto done = check(host_.configure(set.metrics), "cuptiProfilerHostConfigAddMetrics"); !done) return done;
+    TRY(check(api_, host_.open(chip, availability), "cuptiProfilerHostInitialize"));
+    TRY(check(api_, host_.configure(set.metrics), "cuptiProfilerHostConfigAddMetrics"));
     values_.resize(set.metrics.size());
     RANGESCOPE_PARAMS(enable, CUpti_PmSampling_Enable_Params);
     enable.deviceIndex = static_cast<std::size_t>(device);
-    if (auto done = check(api_.cuptiPmSamplingEnable(&enable), "cuptiPmSamplingEnable"); !done) return done;
+    TRY(check(api_, api_.cuptiPmSamplingEnable(&enable), "cuptiPmSamplingEnable"));
     object_ = enable.pPmSamplingObject;
     RANGESCOPE_PARAMS(config, CUpti_PmSampling_SetConfig_Params);
     config.pPmSamplingObject = object_;
@@ -303,12 +276,12 @@ class DeviceSampler final : public Sampler {
     config.samplingInterval = static_cast<std::uint64_t>(interval_ns_);
     config.triggerMode = CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL;
     config.hwBufferAppendMode = CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST;
-    if (auto done = check(api_.cuptiPmSamplingSetConfig(&config), "cuptiPmSamplingSetConfig"); !done) return done;
-    if (auto done = check(clear(), "cuptiPmSamplingCounterDataImageInitialize"); !done) return done;
+    TRY(check(api_, api_.cuptiPmSamplingSetConfig(&config), "cuptiPmSamplingSetConfig"));
+    TRY(check(api_, clear(), "cuptiPmSamplingCounterDataImageInitialize"));
     decoded_ns_ = now_ns();
     RANGESCOPE_PARAMS(start, CUpti_PmSampling_Start_Params);
     start.pPmSamplingObject = object_;
-    return check(api_.cuptiPmSamplingStart(&start), "cuptiPmSamplingStart");
+    return check(api_, api_.cuptiPmSamplingStart(&start), "cuptiPmSamplingStart");
   }
 
   [[nodiscard]] Result<void> poll(SampleWriter& to) override {
@@ -323,8 +296,7 @@ class DeviceSampler final : public Sampler {
   [[nodiscard]] Result<void> stop(SampleWriter& to) override {
     RANGESCOPE_PARAMS(params, CUpti_PmSampling_Stop_Params);
     params.pPmSamplingObject = object_;
-    if (const auto result = api_.cuptiPmSamplingStop(&params); result != CUPTI_SUCCESS)
-      return tl::make_unexpected(failure(api_, result, "cuptiPmSamplingStop"));
+    TRY(check(api_, api_.cuptiPmSamplingStop(&params), "cuptiPmSamplingStop"));
     for (int round = 0; round < 100000; ++round) {
       auto more = TRY(decode(to));
       if (more == CUPTI_PM_SAMPLING_DECODE_STOP_REASON_END_OF_RECORDS) break;
@@ -381,8 +353,7 @@ class DeviceSampler final : public Sampler {
     const std::int64_t now = now_ns(), due = (now - std::exchange(decoded_ns_, now)) / interval_ns_;
     fit(due);
     if (room_ != sized_for_) {
-      if (const auto result = clear(); result != CUPTI_SUCCESS)
-        return tl::make_unexpected(failure(api_, result, "cuptiPmSamplingCounterDataImageInitialize"));
+      TRY(check(api_, clear(), "cuptiPmSamplingCounterDataImageInitialize"));
     }
     RANGESCOPE_PARAMS(params, CUpti_PmSampling_DecodeData_Params);
     params.pPmSamplingObject = object_;
@@ -390,8 +361,7 @@ class DeviceSampler final : public Sampler {
     params.counterDataImageSize = image_.size();
     {
       const CpuTime took(spent_.decoding);
-      if (const auto result = api_.cuptiPmSamplingDecodeData(&params); result != CUPTI_SUCCESS)
-        return tl::make_unexpected(failure(api_, result, "cuptiPmSamplingDecodeData"));
+      TRY(check(api_, api_.cuptiPmSamplingDecodeData(&params), "cuptiPmSamplingDecodeData"));
     }
     ++spent_.polls;
     if (params.overflow != 0 && !overflow_) {
@@ -401,12 +371,10 @@ class DeviceSampler final : public Sampler {
     RANGESCOPE_PARAMS(info, CUpti_PmSampling_GetCounterDataInfo_Params);
     info.pCounterDataImage = image_.data();
     info.counterDataImageSize = image_.size();
-    if (const auto result = api_.cuptiPmSamplingGetCounterDataInfo(&info); result != CUPTI_SUCCESS)
-      return tl::make_unexpected(failure(api_, result, "cuptiPmSamplingGetCounterDataInfo"));
+    TRY(check(api_, api_.cuptiPmSamplingGetCounterDataInfo(&info), "cuptiPmSamplingGetCounterDataInfo"));
     evaluate(info.numCompletedSamples, to);
     if (info.numCompletedSamples > 0) {
-      if (const auto result = clear(); result != CUPTI_SUCCESS)
-        return tl::make_unexpected(failure(api_, result, "cuptiPmSamplingCounterDataImageInitialize"));
+      TRY(check(api_, clear(), "cuptiPmSamplingCounterDataImageInitialize"));
     }
     return params.decodeStopReason;
   }
@@ -455,15 +423,13 @@ class DeviceSampler final : public Sampler {
 
 class Loaded final : public Cupti {
  public:
-  explicit Loaded(Api api, Driver driver, bool has_driver)
-      : api_(std::move(api)), driver_(driver), has_driver_(has_driver) {}
+  Loaded(Api api, base::Library driver) : api_(std::move(api)), driver_(driver) {}
 
   [[nodiscard]] std::string name() const override { return "CUPTI " + std::to_string(api_.version) + ", " + api_.path; }
 
   [[nodiscard]] Result<std::vector<std::string>> chips() const override {
     RANGESCOPE_PARAMS(params, CUpti_Profiler_Host_GetSupportedChips_Params);
-    if (const auto result = api_.cuptiProfilerHostGetSupportedChips(&params); result != CUPTI_SUCCESS)
-      return tl::make_unexpected(failure(api_, result, "cuptiProfilerHostGetSupportedChips"));
+    TRY(check(api_, api_.cuptiProfilerHostGetSupportedChips(&params), "cuptiProfilerHostGetSupportedChips"));
     return std::vector<std::string>(params.ppChipNames, params.ppChipNames + params.numChips);
   }
 
@@ -472,23 +438,23 @@ class Loaded final : public Cupti {
   }
 
   [[nodiscard]] Result<std::vector<Device>> devices() override {
-    if (!has_driver_ || driver_.cuInit(0) != 0)
+    if (driver_.call("cuInit", 0u) != 0)
       return base::fail(Code::kToolMissing, "no NVIDIA driver answers on this machine", "libcuda.so.1");
     RANGESCOPE_PARAMS(initialize, CUpti_Profiler_Initialize_Params);
-    if (const auto result = api_.cuptiProfilerInitialize(&initialize); result != CUPTI_SUCCESS)
-      return tl::make_unexpected(failure(api_, result, "cuptiProfilerInitialize"));
+    TRY(check(api_, api_.cuptiProfilerInitialize(&initialize), "cuptiProfilerInitialize"));
     int count = 0;
-    (void)driver_.cuDeviceGetCount(&count);
+    driver_.call("cuDeviceGetCount", &count);
     std::vector<Device> out;
     for (int i = 0; i < count; ++i) {
       Device device{i, {}, {}, {}};
       int handle = 0;
       std::array<char, 96> text{};
       unsigned char uuid[16] = {};
-      if (driver_.cuDeviceGet(&handle, i) != 0) continue;
-      if (driver_.cuDeviceGetName(text.data(), static_cast<int>(text.size()) - 1, handle) == 0)
+      if (driver_.call("cuDeviceGet", &handle, i) != 0) continue;
+      if (driver_.call("cuDeviceGetName", text.data(), static_cast<int>(text.size()) - 1, handle) == 0)
         device.name = text.data();
-      if (driver_.cuDeviceGetUuid(uuid, handle) == 0) device.uuid = uuid_text(uuid);
+      if (driver_.call("cuDeviceGetUuid", static_cast<unsigned char*>(uuid), handle) == 0)
+        device.uuid = uuid_text(uuid);
       RANGESCOPE_PARAMS(chip, CUpti_Device_GetChipName_Params);
       chip.deviceIndex = static_cast<std::size_t>(i);
       if (api_.cuptiDeviceGetChipName(&chip) == CUPTI_SUCCESS && chip.pChipName != nullptr)
@@ -503,8 +469,7 @@ class Loaded final : public Cupti {
   [[nodiscard]] Result<std::unique_ptr<Sampler>> start(const Device& device, const CounterSet& set,
                                                        std::int64_t interval_ns) override {
     auto sampler = std::make_unique<DeviceSampler>(api_, interval_ns);
-    if (auto begun = sampler->begin(device.ordinal, device.chip, availability_of(device.chip), set); !begun)
-      return base::fail(std::move(begun));
+    TRY(sampler->begin(device.ordinal, device.chip, availability_of(device.chip), set));
     return sampler;
   }
 
@@ -524,8 +489,7 @@ class Loaded final : public Cupti {
   }
 
   Api api_;
-  Driver driver_;
-  bool has_driver_;
+  base::Library driver_;
   std::map<std::string, Bytes> available_;
 };
 
@@ -545,10 +509,9 @@ Result<void> fill(Api& api) {
 }  // namespace
 
 Result<std::unique_ptr<Cupti>> open_cupti() {
-  Driver driver;
-  const bool has_driver = driver.load();
+  const base::Library driver("libcuda.so.1");
   int cuda = 0;
-  if (has_driver) (void)driver.cuDriverGetVersion(&cuda);
+  driver.call("cuDriverGetVersion", &cuda);
   Api api;
   const auto open = [&](const char* path) {
     api.library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -565,7 +528,7 @@ Result<std::unique_ptr<Cupti>> open_cupti() {
                       "Install the CUDA toolkit's CUPTI, or set RANGESCOPE_CUPTI to the library's path.");
   TRY(fill(api));
   (void)api.cuptiGetVersion(&api.version);
-  return std::make_unique<Loaded>(std::move(api), driver, has_driver);
+  return std::make_unique<Loaded>(std::move(api), driver);
 }
 
 }  // namespace rangescope::sample

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/nvml.hpp"
+#include "base/library.hpp"
 
 namespace rangescope::sample {
 namespace nvml {
