@@ -130,19 +130,23 @@ Result<Replacement> Replacement::begin(const std::filesystem::path& path) {
   return file;
 }
 
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
 void Replacement::Remove::operator()(std::string* name) const {
   ::unlink(name->c_str());
   delete name;
 }
 
 Result<void> Replacement::write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd_.get(), bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return cannot_write(path_);
-    bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return {};
+  return write_all(fd_.get(), bytes) ? Result<void>() : cannot_write(path_);
 }
 
 Result<void> Replacement::commit() {

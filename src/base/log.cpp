@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/fs.hpp"
 #include "base/progress.hpp"
 #include "base/result.hpp"
 #include "base/text.hpp"
@@ -16,14 +17,6 @@ namespace {
 constexpr std::size_t kWidest = 4000;
 
 std::atomic<int> g_level{static_cast<int>(Level::kInfo)};
-
-void write_all(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
-    if (n <= 0) return;  // nobody is listening: there is nowhere left to complain
-    text.remove_prefix(static_cast<size_t>(n));
-  }
-}
 
 std::string_view prefix(Level level) {
   switch (level) {
@@ -52,7 +45,7 @@ void log(Level level, std::string_view text) {
   }
   line += '\n';
   Work::clear_line();
-  write_all(line);
+  (void)write_all(STDERR_FILENO, line);  // where nobody listens there is nowhere left to complain
 }
 
 void log(const Error& error) {

@@ -100,15 +100,7 @@ class ChildOutput {
     if (fd >= 0) ::close(std::exchange(fd, -1));
   }
   // False where nobody reads any more. A full disk must not stop the program: we go on taking its bytes.
-  static bool put(int fd, std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return errno != EPIPE;
-      bytes.remove_prefix(static_cast<std::size_t>(n));
-    }
-    return true;
-  }
+  static bool put(int fd, std::string_view bytes) { return write_all(fd, bytes) || errno != EPIPE; }
 
   static constexpr std::size_t kBlock = 65536;
 

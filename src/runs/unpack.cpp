@@ -222,14 +222,9 @@ class Unpacker {
     for (std::uint64_t left = size; left > 0;) {
       const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(left, buffer_.size()));
       TRY(reader.read(buffer_.data(), part));
-      for (std::size_t written = 0; written < part;) {
-        const ssize_t n = ::write(file, buffer_.data() + written, part - written);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0)
-          return base::fail(Code::kIo, std::string("cannot write: ") + std::strerror(errno), packed_.path.string(),
-                            "Is the disk full?");
-        written += static_cast<std::size_t>(n);
-      }
+      if (!base::write_all(file, {buffer_.data(), part}))
+        return base::fail(Code::kIo, std::string("cannot write: ") + std::strerror(errno), packed_.path.string(),
+                          "Is the disk full?");
       left -= part;
     }
     return {};

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/fs.hpp"
 #include "base/held_folder.hpp"
 #include "wire/clock.hpp"
 
@@ -22,17 +23,6 @@ std::int64_t read_clock(clockid_t clock) {
   timespec time{};
   ::clock_gettime(clock, &time);
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
-bool write_all(int fd, const char* data, std::size_t bytes) {
-  while (bytes > 0) {
-    const ssize_t done = ::write(fd, data, bytes);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return false;
-    data += done;
-    bytes -= static_cast<std::size_t>(done);
-  }
-  return true;
 }
 
 }  // namespace
@@ -57,7 +47,7 @@ base::Result<BlockFile> BlockFile::create(const std::filesystem::path& file,
   header.realtime_ns = read_clock(CLOCK_REALTIME);
   char bytes[sizeof header];
   std::memcpy(bytes, &header, sizeof header);
-  out.failed_ = !write_all(fd, bytes, sizeof bytes);
+  out.failed_ = !base::write_all(fd, {bytes, sizeof bytes});
   return out;
 }
 
@@ -82,7 +72,7 @@ void BlockFile::put(format::Type type, std::string_view raw, std::uint32_t items
   std::string block(sizeof head, '\0');
   std::memcpy(block.data(), &head, sizeof head);
   block.append(packed.data(), size);
-  failed_ = !write_all(fd_, block.data(), block.size());
+  failed_ = !base::write_all(fd_, block);
   bytes_ += block.size();
 }
 

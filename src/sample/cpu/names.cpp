@@ -277,11 +277,7 @@ std::uint64_t own_bytes() {
     std::string whole(sizeof bytes, '\0');
     std::memcpy(whole.data(), &bytes, sizeof bytes);
     whole += packer.bytes();
-    for (std::string_view left = whole; !left.empty();) {
-      const ssize_t wrote = ::write(to, left.data(), left.size());
-      if (wrote < 0) ::_exit(1);
-      left.remove_prefix(static_cast<std::size_t>(wrote));
-    }
+    if (!base::write_all(to, whole)) ::_exit(1);
   });
   ::_exit(0);
 }
