@@ -163,11 +163,12 @@ base::Result<void> Store::insert(const std::string& name, const std::vector<mode
 template <class Answer>
 base::Result<Answer> Store::read(const std::function<base::Result<Answer>()>& work) const {
   std::optional<Answer> answer;
-  TRY(database_.transaction([&]() -> base::Result<void> {
+  const auto asked = [&]() -> base::Result<void> {
     TRY(need_schema());
     answer = TRY(work());
     return {};
-  }));
+  };
+  TRY(database_.transaction(asked));
   return std::move(*answer);
 }
 
