@@ -14,6 +14,7 @@
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
 #include "wire/cpu.hpp"
+#include "wire/gpu.hpp"
 #include "wire/native.hpp"
 #include "wire/samples.hpp"
 
@@ -180,8 +181,8 @@ std::vector<model::Loss> missing_captures(const fs::path& run, std::span<const f
   std::uint64_t bytes = 0;
   for (const auto& [name, proof] : manifest->files) {
     const std::string extension = fs::path(name).extension().string();
-    const bool capture = extension == wire::native::kSuffix || extension == ".gpu" || extension == wire::cpu::kSuffix ||
-                         extension == wire::samples::kSuffix;
+    const bool capture = extension == wire::native::kSuffix || extension == wire::gpu::kSuffix ||
+                         extension == wire::cpu::kSuffix || extension == wire::samples::kSuffix;
     if (!capture || !is_read(name)) continue;
     if (const std::uint64_t size = fs::file_size(whole / name, error); error) {
       gone.push_back(base::printable(name));

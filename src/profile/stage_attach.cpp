@@ -101,7 +101,7 @@ class GpuSide {
     for (const auto until = Clock::now() + kPatience; Clock::now() < until && sample::cpu::still_runs(target_);) {
       for (fs::directory_iterator entry(captures_, error), end; !error && entry != end; entry.increment(error))
         if (const std::string name = entry->path().filename().string();
-            name.starts_with(std::to_string(target_.pid) + ".") && name.ends_with(".gpu") &&
+            name.starts_with(std::to_string(target_.pid) + ".") && name.ends_with(wire::gpu::kSuffix) &&
             entry->file_size(error) > sizeof(wire::gpu::FileHeader))
           return {};
       std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -40,6 +40,7 @@
 #include "sample/blocks.hpp"
 #include "wire/control.hpp"
 #include "wire/cpu.hpp"
+#include "wire/gpu.hpp"
 #include "wire/launched.hpp"
 
 namespace rangescope::profile {
@@ -76,7 +77,7 @@ constexpr auto kWaking = std::chrono::milliseconds(30);
 bool records_gpu(const fs::path& captures) {
   std::error_code error;
   for (fs::directory_iterator entry(captures, error), end; !error && entry != end; entry.increment(error))
-    if (entry->path().extension() == ".gpu") return true;
+    if (entry->path().extension() == wire::gpu::kSuffix) return true;
   return false;
 }
 
@@ -435,7 +436,7 @@ std::string Windows::State::mark(const std::string& name) {
     fs::rename(base::in_place(folder_of(closed.window)),
                base::in_place(folder / "native" / folder_of(closed.window).filename()), error);
   for (fs::directory_iterator entry(captures, error), end; !error && entry != end; entry.increment(error))
-    if (entry->path().extension() == ".gpu")  // one file for all windows
+    if (entry->path().extension() == wire::gpu::kSuffix)  // one file for all windows
       fs::create_hard_link(entry->path(), base::in_place(folder / "native" / entry->path().filename()), error);
   in_child(ring.back().window, [&] {
     for (Closed& closed : ring)

@@ -154,8 +154,7 @@ std::uint64_t written_bytes(const std::filesystem::path& file) {
   const auto head = base::read_head(file, sizeof header);
   if (!head || head->size() != sizeof header) return size;
   std::memcpy(&header, head->data(), sizeof header);
-  const bool capture = std::memcmp(header.magic, wire::native::kMagic, sizeof header.magic) == 0;
-  return capture && header.used_bytes >= wire::native::kPage ? std::min(size, header.used_bytes) : size;
+  return wire::native::written_bytes(header, size);
 }
 
 base::Result<std::vector<Difference>> verify(const std::filesystem::path& run) {

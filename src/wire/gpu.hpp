@@ -25,6 +25,7 @@ inline constexpr std::int64_t kRecord_ns = 1000;
 
 inline constexpr char kMagic[8] = {'R', 'S', 'G', 'P', 'U', '\r', '\n', '\0'};
 inline constexpr std::uint32_t kVersion = 1;
+inline constexpr const char* kSuffix = ".gpu";
 inline constexpr std::uint32_t kBlockMagic = 0x42475352;  // "RSGB"
 inline constexpr std::uint32_t kUnknownDuration = 0xffffffffu;
 

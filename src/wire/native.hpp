@@ -25,6 +25,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 namespace rangescope::wire::native {
 
@@ -100,6 +101,12 @@ struct FileHeader {
   char unused[4096 - 3584 - 64 - 8 - 8 * kDropReasons - 64 - 56];
 };
 static_assert(sizeof(FileHeader) == kPage);
+
+/// Of a file of `size` bytes, those before the hole; all of them where that is no capture.
+inline std::uint64_t written_bytes(const FileHeader& header, std::uint64_t size) {
+  const bool capture = std::memcmp(header.magic, kMagic, sizeof header.magic) == 0;
+  return capture && header.used_bytes >= kPage && header.used_bytes < size ? header.used_bytes : size;
+}
 
 struct ChunkHeader {
   std::uint32_t magic;     ///< stored last

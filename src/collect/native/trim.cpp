@@ -37,8 +37,7 @@ bool trim(const fs::path& path) {
   struct stat found {};
   if (::fstat(file, &found) == 0 && S_ISREG(found.st_mode) &&
       ::pread(file, &header, sizeof header, 0) == sizeof header &&
-      std::memcmp(header.magic, wire::native::kMagic, sizeof header.magic) == 0 &&
-      header.used_bytes >= wire::native::kPage && static_cast<off_t>(header.used_bytes) < found.st_size) {
+      wire::native::written_bytes(header, static_cast<std::uint64_t>(found.st_size)) == header.used_bytes) {
     running = !has_ended(static_cast<pid_t>(header.pid));
     if (!running) (void)!::ftruncate(file, static_cast<off_t>(header.used_bytes));
   }

@@ -63,7 +63,7 @@ std::span<const std::byte> used_part(std::span<const std::byte> file) {
   record::FileHeader header{};
   if (file.size() < sizeof header) return file;
   std::memcpy(&header, file.data(), sizeof header);
-  return header.used_bytes >= kPage && header.used_bytes < file.size() ? file.first(header.used_bytes) : file;
+  return file.first(record::written_bytes(header, file.size()));
 }
 
 Chunks find_chunks(std::span<const std::byte> file, const Release& release) {

@@ -554,7 +554,7 @@ void lose(model::Session& session, const fs::path& path, const std::string& why)
 }  // namespace
 
 void read_gpu_files(const fs::path& folder, const std::set<std::uint32_t>& left_out, model::Session& session) {
-  const std::vector<fs::path> streams = entries_in(folder, ".gpu");
+  const std::vector<fs::path> streams = entries_in(folder, gpu::kSuffix);
   std::uintmax_t bytes = 0;  // a kernel and its launch take 48 of them
   for (const fs::path& path : streams) {
     std::error_code error;
