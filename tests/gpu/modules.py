@@ -62,6 +62,17 @@ class PyTorchModules(unittest.TestCase):
         gpu.figure("modules, backward: GPU time under the right module", 100 * right / sum(true.values()), "%")
         self.assertGreaterEqual(right / sum(true.values()), 0.9)
 
+    def test_compiled_backward(self):
+        report = self.profiled("train-compile").report
+        print("   ", [note for note in report["notes"] if "backward" in note])
+        backward = [r for r in report["regions"] if r["domain"] == "nn.Module" and r["path"][0] == "backward" and r["gpu"]]
+        all_ns = sum(r["gpu"]["exclusive_kernel_ns"] for r in backward)
+        nodes_ns = sum(r["gpu"]["exclusive_kernel_ns"] for r in backward if r["path"][-1].startswith("["))
+        print("   ", sorted((" > ".join(r["path"]) for r in backward), key=len)[:8])
+        gpu.figure("modules, compiled training: GPU time of the backward pass under nodes of the graph", 100 * nodes_ns / all_ns, "%")
+        self.assertGreaterEqual(nodes_ns / all_ns, 0.9)
+        self.assertGreater(all_ns, 0.4 * report["total"]["kernel_ns"])
+
     def under(self, report, wanted):
         total = report["total"]["kernel_ns"]
         return sum(ns for modules, _, ns in self.own_time(report) if wanted(modules)) / total

@@ -12,6 +12,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 MODE, STEPS, CHECKED = sys.argv[1], int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else ""
+TRAINS, COMPILED = MODE in ("train", "train-compile"), MODE in ("compile", "reduce-overhead", "train-compile")
 WIDTH, LAYERS, TOKENS = 1024, 12, 256
 
 
@@ -109,15 +110,15 @@ def main():
     model = Model().cuda()
     if MODE == "dynamo":
         return dynamo(model.half().eval())
-    model = model if MODE == "train" else model.half().eval()
+    model = model if TRAINS else model.half().eval()
     if CHECKED:
         check(model)
     tokens = torch.randint(0, 1000, (1, TOKENS), device="cuda")
-    called = torch.compile(model, mode=None if MODE == "compile" else MODE) if MODE in ("compile", "reduce-overhead") else model
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4) if MODE == "train" else None
+    called = torch.compile(model, mode=MODE if MODE == "reduce-overhead" else None) if COMPILED else model
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4) if TRAINS else None
 
     def step():
-        if MODE == "train":
+        if TRAINS:
             F.cross_entropy(called(tokens).flatten(0, 1), tokens.flatten()).backward()
             optimizer.step()
             optimizer.zero_grad()

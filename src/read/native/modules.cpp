@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,10 @@ using wire::gpu::MadeBy;
 constexpr std::uint32_t kMostLevels = 64;
 // Numbers of chains in the backward pass, behind those that are written.
 constexpr std::uint32_t kBackwardRoot = 1u << 31, kBelow = kBackwardRoot + 1, kUnknown = model::kNone;
+
+bool is_evaluated(const MadeBy& of) {
+  return of.what == MadeBy::kFunction || of.evaluates != 0;
+}
 
 bool has_functions(const model::Session& session) {
   for (std::uint32_t id = 0; id < session.strings.size(); ++id)
@@ -83,16 +88,16 @@ std::uint32_t ModuleCalls::below(std::uint32_t chain, std::uint32_t inner, bool 
   return chain;
 }
 
-/// Gives the step its chain in the backward pass.
-void ModuleCalls::place_function(const Launched& launched, Evaluated& last, Step& step, model::Session& session) {
+/// Gives the step its chain in the backward pass. On a thread of the engine, Python is what a function calls: compiled
+/// code, or a part of the forward pass that is made again. On others it calls the engine.
+void ModuleCalls::place_function(const Launched& launched, bool engine, Evaluated& last, Step& step,
+                                 model::Session& session) {
   const auto [module, same, of] = std::tuple{launched.module, launched.same, launched.of};
-  const bool again = of.what == MadeBy::kOperator;  // of a forward pass; Python is the function's own
-  if (again && last.around != kBackwardRoot) return;
-  if (module == 0 || again) {
-    Module root{{kBackwardRoot}, {}, session.strings.intern(model::kBackward), 0, true, true};
-    modules_.try_emplace(kBackwardRoot, std::move(root));
-  }
-  const std::uint32_t around = module != 0 && !again ? module : kBackwardRoot;
+  const bool again = of.what == MadeBy::kOperator;
+  if (again && !engine) return;
+  const std::uint32_t around = engine || module == 0 ? kBackwardRoot : module;
+  if (around == kBackwardRoot && !modules_.contains(kBackwardRoot))
+    modules_[kBackwardRoot] = {{kBackwardRoot}, {}, session.strings.intern(model::kBackward), 0, true, true};
   const bool numbered = !again && of.sequence != MadeBy::kNoNumber;
   // Numbers fall within a pass: what was made later does not wait for what was made before it.
   const bool goes_on = last.around == around && (!numbered || of.sequence <= last.sequence);
@@ -106,11 +111,14 @@ void ModuleCalls::place_function(const Launched& launched, Evaluated& last, Step
     if (last.maker != kUnknown) ++(numbered ? session.backward.by_number : session.backward.by_place);
   }
   step.module = below(around, last.maker, false);
-  const std::size_t outer = modules_.at(step.module).chain.size();
-  if (again) step.module = below(step.module, module, true);
-  step.same = !goes_on ? 0 : again ? static_cast<std::uint32_t>(outer) + same : kMostLevels;
-  // Python around the engine tells whether its own calls go on.
-  if (around != kBackwardRoot && (!goes_on || same < modules_.at(around).chain.size())) step.same = same;
+  step.same = goes_on ? kMostLevels : 0;
+  if (engine && module != 0) {
+    const std::size_t outer = modules_.at(step.module).chain.size();
+    step.module = below(step.module, module, true);
+    if (goes_on) step.same = static_cast<std::uint32_t>(outer) + same;
+  } else if (around != kBackwardRoot && (!goes_on || same < modules_.at(around).chain.size())) {
+    step.same = same;
+  }
 }
 
 void ModuleCalls::place(std::size_t from, model::Session& session) {
@@ -119,6 +127,9 @@ void ModuleCalls::place(std::size_t from, model::Session& session) {
   for (const Launched& each : launches_)
     if (each.module != 0 || each.of.what == MadeBy::kFunction) threads[session.launches[each.launch].thread];
   const bool by_ranges = has_functions(session);
+  std::unordered_set<std::uint32_t> others;  // threads that are none of the engine
+  for (const Launched& each : launches_)
+    if (each.module != 0 && !is_evaluated(each.of)) others.insert(session.launches[each.launch].thread);
   std::unordered_map<std::uint32_t, Evaluated> evaluated;  // by thread
   auto known = launches_.begin();
   for (std::size_t i = from; i < session.launches.size(); ++i) {
@@ -127,8 +138,8 @@ void ModuleCalls::place(std::size_t from, model::Session& session) {
     if (known != launches_.end() && known->launch == i) {
       step.module = known->module;
       step.same = known->same;
-      if ((known->of.what == MadeBy::kFunction || known->of.evaluates != 0) && !by_ranges)
-        place_function(*known, evaluated[launch.thread], step, session);
+      if (is_evaluated(known->of) && !by_ranges)
+        place_function(*known, !others.contains(launch.thread), evaluated[launch.thread], step, session);
       ++known;
     }
     if (const auto thread = threads.find(launch.thread); thread != threads.end()) thread->second.push_back(step);

@@ -75,7 +75,7 @@ class ModuleCalls {
   };
   [[nodiscard]] const Operator* maker_of(const Launched& function) const;
   std::uint32_t below(std::uint32_t chain, std::uint32_t inner, bool functions);
-  void place_function(const Launched& launched, Evaluated& last, Step& step, model::Session& session);
+  void place_function(const Launched& launched, bool engine, Evaluated& last, Step& step, model::Session& session);
 
   std::unordered_map<std::uint32_t, Module> modules_;
   std::vector<Launched> launches_;

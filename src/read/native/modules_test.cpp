@@ -191,6 +191,26 @@ TEST(ModuleCalls, WhatNoRecordedOperatorMadeIsUnknown) {
   EXPECT_EQ(calls.session.backward.by_number, 0u);
 }
 
+TEST(ModuleCalls, PythonBelowTheEngineIsInTheModuleOfTheFunction) {
+  Backward calls;
+  calls.modules.define(5, 0, "", "[mm, relu]", true, calls.session);  // compiled code
+  calls.modules.define(6, 0, "", "Layer", false, calls.session);      // a checkpoint's
+  calls.forward(10, 4, 0, 1);
+  calls.note(20, 1, 5, 0, {1, 7, Backward::MadeBy::kFunction});
+  calls.note(30, 1, 6, 0, {9, 8, Backward::MadeBy::kOperator, 1});
+  EXPECT_EQ(calls.placed(),
+            "Model 10-15, head (Linear) 10-15, backward 20-35, Model 20-35, head (Linear) 20-35, [mm, relu] 20-25, "
+            "Layer 30-35");
+}
+
+TEST(ModuleCalls, PythonThatCallsTheEngineIsAroundIt) {
+  Backward calls;
+  calls.modules.define(5, 0, "", "train", true, calls.session);
+  calls.forward(10, 4, 0, 1);
+  calls.note(20, 0, 5, 0, {1, 7, Backward::MadeBy::kFunction});
+  EXPECT_EQ(calls.placed(), "Model 10-15, head (Linear) 10-15, train 20-25, Model 20-25, head (Linear) 20-25");
+}
+
 TEST(ModuleCalls, RangesOfEmitNvtxTellMore) {
   Backward calls;
   calls.range(15, 16, "autograd::engine::evaluate_function: MmBackward0, op_id = 7");
