@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Latency of a Python HTTP server while `rangescope attach` samples it. Usage: latency.py RANGESCOPE [ROUNDS [SECONDS]]
+"""Latency of a Python HTTP server while `rangescope attach` samples it. Usage: latency.py RANGESCOPE ROUNDS SECONDS [options of attach]
 
 One client asks without pause, on a connection for each request. In each round, in turns: a stretch alone, one in an attach window, one
 after it. Prints median, p99 and longest of all stretches of a kind in us, and the least p99 of one stretch.
@@ -32,7 +32,7 @@ def percentile(times, share):
 
 
 def main():
-    tool, rounds, seconds = os.path.abspath(sys.argv[1]), int((sys.argv + ["", "", "8"])[2] or 8), float((sys.argv + ["", "", "4"])[3] or 4)
+    tool, rounds, seconds, options = os.path.abspath(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4:]
     with tempfile.TemporaryDirectory() as folder:
         server = subprocess.Popen([sys.executable, f"{HERE}/../attach/server.py"], stdout=subprocess.PIPE, text=True)
         port = int(server.stdout.readline())
@@ -41,7 +41,7 @@ def main():
             ask(port, 2)
             for _ in range(rounds):
                 found["alone"].append(ask(port, seconds))
-                window = subprocess.Popen([tool, "attach", str(server.pid), "-q", "--for", f"{seconds + 2}s"], cwd=folder,
+                window = subprocess.Popen([tool, "attach", str(server.pid), "-q", "--for", f"{seconds + 2}s", *options], cwd=folder,
                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 time.sleep(1)
                 found["in a window"].append(ask(port, seconds))

@@ -45,13 +45,27 @@ class PyTorchModules(unittest.TestCase):
         return right / (right + wrong)
 
     def test_backward_is_right(self):
+        self.check_backward(self.profiled("train", "backward").report)
+
+    def test_backward_of_two_ranks_is_right(self):
+        python = gpu.need("PyTorch", gpu.python())
+        if gpu.Done([python, "-c", "import torch; print(torch.cuda.device_count())"]).out.strip() < "2":
+            self.skipTest("no second GPU on this machine")
+        run = gpu.Run("modules-ddp", ["--cpu", "off", "--sample", "off"],
+                      [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", f"{gpu.HERE}/modules_program.py", "train", "20",
+                       "backward"], limit=300)
+        self.assertEqual(run.code, 0, run.err)
+        self.check_backward(run.report)
+
+    def check_backward(self, report):
         """By time: hooks of the backward pass begin and end where gradients are there, which is not for each kernel the same."""
         true, seen = {}, {}
-        report = self.profiled("train", "backward").report
         for region in report["regions"]:
+            if region["process"] is not None:
+                continue
             ns = region["gpu"]["exclusive_kernel_ns"] if region["gpu"] else 0
             if region["domain"] == "nn.Module" and region["path"][0] == "backward":
-                name = dotted(region["path"][-1])
+                name = dotted(region["path"][-1]).removeprefix("module.")  # below DistributedDataParallel
                 seen[name] = seen.get(name, 0) + ns
             elif not region["domain"] and not region.get("module"):
                 true[region["path"][-1]] = true.get(region["path"][-1], 0) + ns

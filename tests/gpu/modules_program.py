@@ -4,6 +4,7 @@
 
 `checked`: forward hooks of this program open an NVTX range named like the module, which rangescope holds its own modules against.
 """
+import os
 import sys
 import time
 
@@ -13,6 +14,7 @@ import torch.nn.functional as F
 
 MODE, STEPS, CHECKED = sys.argv[1], int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else ""
 TRAINS, COMPILED = MODE in ("train", "train-compile"), MODE in ("compile", "reduce-overhead", "train-compile")
+RANKS = int(os.environ.get("WORLD_SIZE", "1"))
 WIDTH, LAYERS, TOKENS = 1024, 12, 256
 
 
@@ -94,6 +96,8 @@ def dynamo(model):
         torch._dynamo.graph_break()
         return model.head(x)
 
+    if RANKS > 1:
+        model = nn.parallel.DistributedDataParallel(model)
     called = torch.compile(forward, backend="eager")
     for step in range(STEPS):
         with torch.no_grad():
@@ -107,6 +111,9 @@ def dynamo(model):
 
 def main():
     torch.manual_seed(1)
+    if RANKS > 1:  # under torchrun
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        torch.distributed.init_process_group("nccl")
     model = Model().cuda()
     if MODE == "dynamo":
         return dynamo(model.half().eval())
@@ -138,6 +145,8 @@ def main():
         graph.replay() if MODE == "graph" else step()
     torch.cuda.synchronize()
     print(f"{(time.perf_counter() - begin) / STEPS * 1e6:.1f} us a step")
+    if RANKS > 1:
+        torch.distributed.destroy_process_group()
 
 
 main()

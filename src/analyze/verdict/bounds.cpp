@@ -106,7 +106,7 @@ void say_bound(const Case& known, std::size_t row, std::vector<model::Verdict>& 
   verdict.evidence = {{"memory_share", *bound.memory}, {"compute_share", *bound.compute}};
   verdict.evidence["gpu_busy_ns"] = busy_total(known, row);
   add_counters(region, verdict);
-  verdict.next = known.profile_again("--metrics " + metrics, &region);
+  verdict.next = known.measure_again(metrics, &region);
   out.push_back(std::move(verdict));
 }
 
@@ -168,7 +168,7 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
       text += "; largest kernel " + kernel;
     model::Verdict verdict = known.about("gpu_bound", row, text, full(row));
     verdict.evidence = {{"gpu_busy_share", *region.steady->busy_share}, {"gpu_busy_ns", busy_total(known, row)}};
-    if (!nccl) verdict.next = known.profile_again("--metrics roofline", &region);
+    if (!nccl) verdict.next = known.measure_again("roofline", &region);
     out.push_back(std::move(verdict));
     return;
   }
@@ -186,7 +186,7 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
     model::Verdict verdict = known.about("bound_unknown", row, unknown_text(*region.bound), std::nullopt);
     verdict.severity = model::Weight::kNote;
     if (const double busy = busy_total(known, row); busy > 0) verdict.evidence["gpu_busy_ns"] = busy;
-    verdict.next = known.profile_again("--metrics roofline,speed_of_light", &region);
+    verdict.next = known.measure_again("roofline,speed_of_light", &region);
     out.push_back(std::move(verdict));
   }
 }
@@ -213,7 +213,7 @@ void find_padding(const Case& known, std::vector<model::Verdict>& out) {
                                                      base::format_si(done, "FLOP"), base::format_si(useful, "FLOP")),
                                          saves(row));
     verdict.evidence = {{"executed_flop", done}, {"useful_flop", useful}};
-    verdict.next = known.profile_again("--metrics tensor", &region);
+    verdict.next = known.measure_again("tensor", &region);
     out.push_back(std::move(verdict));
   }
 }

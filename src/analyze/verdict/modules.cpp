@@ -92,7 +92,7 @@ void find_modules(const Case& known, std::vector<model::Verdict>& out) {
     for (const std::size_t child : inside)
       verdict.text += fmt::format("{}{} {}", child == inside.front() ? ": " : ", ", own_name(known.region(child)),
                                   share_text(kernel_ns(known.region(child)) / own));
-    verdict.next = limit.empty() ? known.profile_again("--metrics roofline --per kernel") : std::string();
+    if (limit.empty()) known.show_page(verdict);
     out.push_back(std::move(verdict));
   }
 }

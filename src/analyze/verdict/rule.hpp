@@ -56,8 +56,11 @@ class Case {
   /// A verdict about the run.
   [[nodiscard]] model::Verdict about_run(std::string_view kind, std::string text, std::optional<double> saves_ns) const;
 
-  /// "rangescope profile --metrics memory --include decode -- ./program" where the program is known, else "".
-  [[nodiscard]] std::string profile_again(std::string_view options, const model::Region* region = nullptr) const;
+  /// "rangescope profile --sample 10ms -- ./program" where the program is known, else "".
+  [[nodiscard]] std::string profile_again(std::string_view options) const;
+  /// "rangescope profile --metrics memory --include decode -- ./program": counters are measured in ranges of the
+  /// program, here in the outermost one around the region, or in that with the most GPU work. "" where there is none.
+  [[nodiscard]] std::string measure_again(std::string_view metrics, const model::Region* region = nullptr) const;
   /// "rangescope report NAME -f html -o report.html"
   [[nodiscard]] std::string show(std::string_view options) const;
   /// It is about this rank: in its evidence, its process, and what to look at next.

@@ -254,15 +254,23 @@ model::Verdict Case::about(std::string_view kind, std::size_t row, std::string t
   return verdict;
 }
 
-std::string Case::profile_again(std::string_view options, const model::Region* region) const {
+std::string Case::profile_again(std::string_view options) const {
   if (report_.run.command.empty()) return {};
-  std::string text = "rangescope profile " + std::string(options);
-  const bool program = model::is_program(report_);
-  if (region != nullptr && !program && region->kind == model::RangeKind::kPushPop && !region->path.empty() &&
-      region->path.front().find_first_of("#*?[]{},;@/\\\"'") == std::string::npos)
-    text +=
-        " --include " + base::shell_quote((region->domain.empty() ? "" : region->domain + "@") + region->path.front());
-  return text + " -- " + base::shell_quote(report_.run.command);
+  return "rangescope profile " + std::string(options) + " -- " + base::shell_quote(report_.run.command);
+}
+
+std::string Case::measure_again(std::string_view metrics, const model::Region* region) const {
+  if (model::is_program(report_)) return {};
+  const model::Region* range = nullptr;
+  const auto kernel_ns = [](const model::Region& of) { return of.gpu ? of.gpu->kernel_ns : 0; };
+  for (const model::Region& root : report_.regions) {
+    if (root.process || root.path.size() != 1 || root.module || root.kind != model::RangeKind::kPushPop) continue;
+    const bool around = region != nullptr && root.domain == region->domain && root.path.front() == region->path.front();
+    if (around || (region == nullptr && (range == nullptr || kernel_ns(root) > kernel_ns(*range)))) range = &root;
+  }
+  if (range == nullptr || range->path.front().find_first_of("#*?[]{},;@/\\\"'") != std::string::npos) return {};
+  const std::string expression = (range->domain.empty() ? "" : range->domain + "@") + range->path.front();
+  return profile_again("--metrics " + std::string(metrics) + " --include " + base::shell_quote(expression));
 }
 
 std::string Case::show(std::string_view options) const {

@@ -106,7 +106,7 @@ void find_kernel(const Case& known, std::vector<model::Verdict>& out) {
   verdict.path = row.label.empty() ? row.name : row.label;
   verdict.text = std::move(text);
   verdict.severity = known.has_timeline() ? model::Weight::kNote : model::Weight::kWarning;
-  verdict.next = known.profile_again("--metrics speed_of_light --per kernel");
+  verdict.next = known.measure_again("speed_of_light --per kernel");
   if (verdict.next.empty()) verdict.next = known.details_of(row.short_name);
   out.push_back(std::move(verdict));
 }
