@@ -83,9 +83,12 @@ class Signals(PipelineCase):
     def test_time_limit(self):
         for stage in STAGES:
             with self.subTest(stage):
-                self.again()
-                done = cases.run(self.argv(stage, self.program(self.long), "run.timeout=2s"), cwd=self.folder, env=self.environment())
-                self.assertNotEqual(done.returncode, 0)
+                for limit in ("2s", "8s", "30s"):  # a tool that has not started the program yet, on a busy machine, gets longer
+                    self.again()
+                    done = cases.run(self.argv(stage, self.program(self.long), f"run.timeout={limit}"), cwd=self.folder, env=self.environment())
+                    self.assertNotEqual(done.returncode, 0)
+                    if os.path.exists(os.path.join(self.folder, "child.pid")):
+                        break
                 self.whole(stage, ("timed_out",) if stage == "native" else ("nothing_captured", "ok"))
 
     def test_sigterm(self):
