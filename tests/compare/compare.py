@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import statistics
 import sys
 import tempfile
 import unittest
@@ -17,7 +18,7 @@ import json_schema  # noqa: E402
 
 BIN, SOURCE = os.path.abspath(sys.argv[1]), sys.argv[2]
 TOOL, STEADY, VICTIM = f"{BIN}/rangescope", f"{BIN}/compare_steady", f"{BIN}/cli_victim"
-REPEATS = 4
+REPEATS = 6  # of four a busy machine can disturb two, and then nothing is sure
 
 
 def load(path):
@@ -59,7 +60,7 @@ class Compare(unittest.TestCase):
         runs = os.listdir(self.path("same1"))
         self.assertEqual(len(runs), 1)
         run = self.path("same1", runs[0])
-        self.assertEqual(sorted(os.listdir(f"{run}/repeats")), ["001", "002", "003", "004"])
+        self.assertEqual(sorted(os.listdir(f"{run}/repeats")), [f"{number:03}" for number in range(1, REPEATS + 1)])
         self.assertEqual(load(f"{run}/status.json")["outcome"], "ok")
         self.assertEqual(self.tool("runs", "verify", run).returncode, 0)
         shown = self.tool("report", run)
@@ -118,7 +119,7 @@ class Compare(unittest.TestCase):
         self.assertEqual(len(result["regions"]), 1)
         value = result["regions"][0]["values"]["wall_ns.inclusive"]
         self.assertTrue(value["per_occurrence"])
-        self.assertAlmostEqual(value["values"][0], (want[1] + want[2]) / 2, places=3)
+        self.assertAlmostEqual(value["values"][0], statistics.median(want), places=3)
 
     def test_all_formats_and_hostile_names(self):
         report = load(self.path("same1", os.listdir(self.path("same1"))[0], "repeats", "001", "report.json"))
