@@ -21,7 +21,7 @@ double busy_total(const Case& known, std::size_t row) {
   if (region.gpu && !region.gpu->partial && region.gpu->busy_ns > 0) return region.gpu->busy_ns;
   const auto each = busy_per_occurrence_ns(region);
   if (each && region.occurrences > 0) return *each * static_cast<double>(region.occurrences);
-  return region.gpu && region.gpu->kernel_ns > 0 ? region.gpu->kernel_ns : 0;
+  return kernel_ns(region);
 }
 
 /// " (L2)": the level of memory that is nearest to its peak.

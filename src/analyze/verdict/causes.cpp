@@ -50,6 +50,10 @@ std::string share_text(double share) {
   return share >= 0.0995 && share < 0.995 ? fmt::format("{:.0f} %", share * 100) : base::format_share(share);
 }
 
+double kernel_ns(const model::Region& region) {
+  return region.gpu && region.gpu->kernel_ns > 0 ? region.gpu->kernel_ns : 0;
+}
+
 std::string bound_kind(const model::Bound& bound) {
   for (const std::string_view kind : {"memory", "compute", "latency"})
     if (bound.kind.starts_with(kind)) return std::string(kind) + "_bound";

@@ -20,10 +20,6 @@ std::string_view own_name(const model::Region& region) {
   return name.substr(name.rfind('.') + 1);
 }
 
-double kernel_ns(const model::Region& region) {
-  return region.gpu && region.gpu->kernel_ns > 0 ? region.gpu->kernel_ns : 0;
-}
-
 /// ", memory-bound (memory 71 %, compute 9.0 % of peak)", or what is known of useful work: ", MFU 4 %, MBU 63 %".
 std::string limit_text(const model::Region& region, model::Verdict& verdict) {
   if (region.bound && region.bound->memory && region.bound->compute) {

@@ -90,6 +90,9 @@ class Case {
 [[nodiscard]] std::string cpu_causes(const model::Region& region);
 [[nodiscard]] std::string cpu_causes(const model::CpuWork& cpu, double kernels, bool of_service = false);
 
+/// Durations of the kernels of a region added up; 0 where none is known.
+[[nodiscard]] double kernel_ns(const model::Region& region);
+
 /// "memory_bound", "compute_bound", "latency_bound", "balanced"; "" where counters do not tell.
 [[nodiscard]] std::string bound_kind(const model::Bound& bound);
 /// "memory 71 %, compute 9.0 % of peak", where both are known.

@@ -262,7 +262,6 @@ std::string Case::profile_again(std::string_view options) const {
 std::string Case::measure_again(std::string_view metrics, const model::Region* region) const {
   if (model::is_program(report_)) return {};
   const model::Region* range = nullptr;
-  const auto kernel_ns = [](const model::Region& of) { return of.gpu ? of.gpu->kernel_ns : 0; };
   for (const model::Region& root : report_.regions) {
     if (root.process || root.path.size() != 1 || root.module || root.kind != model::RangeKind::kPushPop) continue;
     const bool around = region != nullptr && root.domain == region->domain && root.path.front() == region->path.front();

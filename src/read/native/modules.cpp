@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <tuple>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -92,7 +91,7 @@ std::uint32_t ModuleCalls::below(std::uint32_t chain, std::uint32_t inner, bool 
 /// code, or a part of the forward pass that is made again. On others it calls the engine.
 void ModuleCalls::place_function(const Launched& launched, bool engine, Evaluated& last, Step& step,
                                  model::Session& session) {
-  const auto [module, same, of] = std::tuple{launched.module, launched.same, launched.of};
+  const auto& [launch, module, same, start_ns, of] = launched;
   const bool again = of.what == MadeBy::kOperator;
   if (again && !engine) return;
   const std::uint32_t around = engine || module == 0 ? kBackwardRoot : module;
@@ -124,12 +123,17 @@ void ModuleCalls::place_function(const Launched& launched, bool engine, Evaluate
 void ModuleCalls::place(std::size_t from, model::Session& session) {
   if (launches_.empty()) return;
   Steps threads;
-  for (const Launched& each : launches_)
-    if (each.module != 0 || each.of.what == MadeBy::kFunction) threads[session.launches[each.launch].thread];
-  const bool by_ranges = has_functions(session);
   std::unordered_set<std::uint32_t> others;  // threads that are none of the engine
-  for (const Launched& each : launches_)
-    if (each.module != 0 && !is_evaluated(each.of)) others.insert(session.launches[each.launch].thread);
+  bool any_evaluated = false;
+  for (const Launched& each : launches_) {
+    const std::uint32_t thread = session.launches[each.launch].thread;
+    if (each.module != 0 || each.of.what == MadeBy::kFunction) threads[thread];
+    if (is_evaluated(each.of))
+      any_evaluated = true;
+    else if (each.module != 0)
+      others.insert(thread);
+  }
+  const bool by_launches = any_evaluated && !has_functions(session);
   std::unordered_map<std::uint32_t, Evaluated> evaluated;  // by thread
   auto known = launches_.begin();
   for (std::size_t i = from; i < session.launches.size(); ++i) {
@@ -138,7 +142,7 @@ void ModuleCalls::place(std::size_t from, model::Session& session) {
     if (known != launches_.end() && known->launch == i) {
       step.module = known->module;
       step.same = known->same;
-      if (is_evaluated(known->of) && !by_ranges)
+      if (by_launches && is_evaluated(known->of))
         place_function(*known, !others.contains(launch.thread), evaluated[launch.thread], step, session);
       ++known;
     }
@@ -148,6 +152,8 @@ void ModuleCalls::place(std::size_t from, model::Session& session) {
 }
 
 void ModuleCalls::place(Steps threads, model::Session& session) const {
+  const std::uint32_t backward_domain =
+      modules_.contains(kBackwardRoot) ? model::module_domain(session, true) : model::kNone;
   for (auto& [number, program] : OpenRanges::of(session, threads)) {
     std::vector<Step>& steps = threads[number];
     std::ranges::stable_sort(steps, {}, &Step::start_ns);
@@ -190,9 +196,7 @@ void ModuleCalls::place(Steps threads, model::Session& session) const {
         call.end_ns = step.end_ns;
         call.name = name;
         call.thread = number;
-        call.domain = of.backward              ? model::module_domain(session, true)
-                      : inside == model::kNone ? 0
-                                               : session.ranges[inside].domain;
+        call.domain = of.backward ? backward_domain : inside == model::kNone ? 0 : session.ranges[inside].domain;
         call.module = true;
         calls.push_back(static_cast<std::uint32_t>(session.ranges.size()));
         session.ranges.push_back(call);
