@@ -5,6 +5,12 @@
 
 namespace rangescope::model {
 
+bool has_evaluated_functions(const Session& session) {
+  for (std::uint32_t id = 0; id < session.strings.size(); ++id)
+    if (session.strings.view(id).starts_with(kEvaluates)) return true;
+  return false;
+}
+
 std::uint32_t module_domain(Session& session, bool make) {
   const StringId name = session.strings.intern("nn.Module");
   for (std::uint32_t d = 0; d < session.domains.size(); ++d)

@@ -13,6 +13,8 @@ struct Session;
 
 /// Begins the name of a range that autograd opens around a function.
 inline constexpr std::string_view kEvaluates = "autograd::engine::evaluate_function: ";
+/// Whether any range is called so.
+[[nodiscard]] bool has_evaluated_functions(const Session& session);
 /// Outermost region of the backward pass in the domain of modules.
 inline constexpr std::string_view kBackward = "backward";
 

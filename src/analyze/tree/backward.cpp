@@ -32,7 +32,7 @@ class BackwardModules {
   explicit BackwardModules(model::Session& session) : s_(session), domain_(model::module_domain(session, false)) {}
 
   std::string add() {
-    if (!any_functions()) return s_.backward.text("launch");
+    if (!model::has_evaluated_functions(s_)) return s_.backward.text("launch");
     sweep();
     if (chains_.size() < 2 || functions_.empty()) return {};
     std::stable_sort(operators_.begin(), operators_.end(), [](const Numbered& a, const Numbered& b) {
@@ -82,12 +82,6 @@ class BackwardModules {
   }
 
  private:
-  [[nodiscard]] bool any_functions() const {
-    for (std::uint32_t id = 0; id < s_.strings.size(); ++id)
-      if (s_.strings.view(id).starts_with(kEvaluates)) return true;
-    return false;
-  }
-
   [[nodiscard]] std::int64_t number_of(const Range& range) const {
     if (range.module || range.domain == domain_) return -1;
     if (!s_.processes[s_.threads[range.thread].process].operators) return number_in(s_.strings.view(range.name));

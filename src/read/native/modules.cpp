@@ -21,12 +21,6 @@ bool is_evaluated(const MadeBy& of) {
   return of.what == MadeBy::kFunction || of.evaluates != 0;
 }
 
-bool has_functions(const model::Session& session) {
-  for (std::uint32_t id = 0; id < session.strings.size(); ++id)
-    if (session.strings.view(id).starts_with(model::kEvaluates)) return true;
-  return false;
-}
-
 }  // namespace
 
 void ModuleCalls::define(std::uint32_t number, std::uint32_t around, std::string_view name, std::string_view type,
@@ -133,7 +127,7 @@ void ModuleCalls::place(std::size_t from, model::Session& session) {
     else if (each.module != 0)
       others.insert(thread);
   }
-  const bool by_launches = any_evaluated && !has_functions(session);
+  const bool by_launches = any_evaluated && !model::has_evaluated_functions(session);
   std::unordered_map<std::uint32_t, Evaluated> evaluated;  // by thread
   auto known = launches_.begin();
   for (std::size_t i = from; i < session.launches.size(); ++i) {
