@@ -12,18 +12,23 @@ namespace rangescope::read {
 
 class OpenRanges {
  public:
-  /// For each thread in `threads` (keys of a map). One pass over the session's ranges; those that are added later are
-  /// not seen.
-  template <class Threads>
-  [[nodiscard]] static std::map<std::uint32_t, OpenRanges> of(const model::Session& session, const Threads& threads) {
+  /// For each thread in `threads` (keys of a map), of the domains that `wanted` is true of. One pass over the session's
+  /// ranges; those that are added later are not seen.
+  template <class Threads, class Wanted>
+  [[nodiscard]] static std::map<std::uint32_t, OpenRanges> of(const model::Session& session, const Threads& threads,
+                                                              const Wanted& wanted) {
     std::map<std::uint32_t, OpenRanges> sweeps;
     for (const auto& [thread, any] : threads) sweeps.emplace(thread, OpenRanges(session));
     for (std::uint32_t i = 0; i < session.ranges.size(); ++i) {
-      if (session.ranges[i].kind != model::RangeKind::kPushPop) continue;
+      if (session.ranges[i].kind != model::RangeKind::kPushPop || !wanted(session.ranges[i].domain)) continue;
       if (const auto sweep = sweeps.find(session.ranges[i].thread); sweep != sweeps.end())
         sweep->second.ranges_.push_back(i);
     }
     return sweeps;
+  }
+  template <class Threads>
+  [[nodiscard]] static std::map<std::uint32_t, OpenRanges> of(const model::Session& session, const Threads& threads) {
+    return of(session, threads, [](std::uint32_t) { return true; });
   }
 
   /// Takes those that began by `begin_ns` and are open until `end_ns`; true where they may be others than before.

@@ -3,49 +3,14 @@ import re
 import unittest
 
 import gpu
+import module_truth
 
 
-def dotted(name):
-    """'model.layers.0.mlp' of 'model.layers.0.mlp (Mlp)'."""
-    return name.split(" (")[0]
-
-
-class PyTorchModules(unittest.TestCase):
-    def profiled(self, mode, *words, options=(), steps="20"):
-        run = gpu.Run(f"modules-{mode}{'-'.join(words)}", ["--cpu", "off", "--sample", "off", *options],
-                      [gpu.need("PyTorch", gpu.python()), f"{gpu.HERE}/modules_program.py", mode, steps, *words], limit=300)
-        self.assertEqual(run.code, 0, run.err)
-        self.assertEqual([loss for loss in run.report["losses"] if loss["kind"] == "gpu_partial"], [])
-        return run
-
-    def own_time(self, report):
-        """Nanoseconds of kernels by the modules of a path, outermost first, and by the ranges of the program before them."""
-        out = []
-        marked = {tuple(r["path"]) for r in report["regions"] if r.get("module")}
-        for region in report["regions"]:
-            if region["process"] is not None or not region["gpu"] or not region["gpu"]["exclusive_kernel_ns"]:
-                continue
-            parts = [tuple(region["path"][:i + 1]) for i in range(len(region["path"]))]
-            out.append(([p[-1] for p in parts if p in marked], [p[-1] for p in parts if p not in marked],
-                        region["gpu"]["exclusive_kernel_ns"]))
-        return out
-
-    def right_share(self, mode):
-        right = wrong = 0
-        for modules, ranges, ns in self.own_time(self.profiled(mode, "checked").report):
-            if not ranges:
-                continue
-            if modules and dotted(modules[-1]) == ranges[-1]:
-                right += ns
-            else:
-                wrong += ns
-                print("    not so:", ranges[-1:], modules[-1:], ns)
-        self.assertGreater(right, 0)
-        gpu.figure(f"modules, {mode}: GPU time under the right module", 100 * right / (right + wrong), "%")
-        return right / (right + wrong)
+class PyTorchModules(module_truth.Case):
+    program = "modules_program.py"
 
     def test_backward_is_right(self):
-        self.check_backward(self.profiled("train", "backward").report)
+        self.check_backward("modules", self.profiled("train", "backward").report)
 
     def test_backward_of_two_ranks_is_right(self):
         python = gpu.need("PyTorch", gpu.python())
@@ -55,26 +20,7 @@ class PyTorchModules(unittest.TestCase):
                       [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", f"{gpu.HERE}/modules_program.py", "train", "20",
                        "backward"], limit=300)
         self.assertEqual(run.code, 0, run.err)
-        self.check_backward(run.report)
-
-    def check_backward(self, report):
-        """By time: hooks of the backward pass begin and end where gradients are there, which is not for each kernel the same."""
-        true, seen = {}, {}
-        for region in report["regions"]:
-            if region["process"] is not None:
-                continue
-            ns = region["gpu"]["exclusive_kernel_ns"] if region["gpu"] else 0
-            if region["domain"] == "nn.Module" and region["path"][0] == "backward":
-                name = dotted(region["path"][-1]).removeprefix("module.")  # below DistributedDataParallel
-                seen[name] = seen.get(name, 0) + ns
-            elif not region["domain"] and not region.get("module"):
-                true[region["path"][-1]] = true.get(region["path"][-1], 0) + ns
-        print("   ", [note for note in report["notes"] if "backward" in note])
-        right = sum(min(ns, seen.get(name, 0)) for name, ns in true.items())
-        for name in sorted(true, key=lambda name: abs(true[name] - seen.get(name, 0)), reverse=True)[:8]:
-            print("    ", name, true[name], seen.get(name, 0))
-        gpu.figure("modules, backward: GPU time under the right module", 100 * right / sum(true.values()), "%")
-        self.assertGreaterEqual(right / sum(true.values()), 0.9)
+        self.check_backward("modules, two ranks", run.report)
 
     def test_compiled_backward(self):
         report = self.profiled("train-compile").report
@@ -86,10 +32,6 @@ class PyTorchModules(unittest.TestCase):
         gpu.figure("modules, compiled training: GPU time of the backward pass under nodes of the graph", 100 * nodes_ns / all_ns, "%")
         self.assertGreaterEqual(nodes_ns / all_ns, 0.9)
         self.assertGreater(all_ns, 0.4 * report["total"]["kernel_ns"])
-
-    def under(self, report, wanted):
-        total = report["total"]["kernel_ns"]
-        return sum(ns for modules, _, ns in self.own_time(report) if wanted(modules)) / total
 
     def test_eager_is_right(self):
         self.assertGreaterEqual(self.right_share("eager"), 0.99)

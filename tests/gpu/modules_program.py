@@ -1,8 +1,8 @@
-"""A decoder of plain PyTorch. Usage: modules_program.py eager|graph|compile|reduce-overhead|train|dynamo STEPS [checked]
+"""A decoder of plain PyTorch. Usage: modules_program.py eager|graph|compile|reduce-overhead|train|dynamo STEPS [forward|backward]
 
 `dynamo` prints what Dynamo counted (graphs, breaks, compilations again), its guards, and a hash of each result.
 
-`checked`: forward hooks of this program open an NVTX range named like the module, which rangescope holds its own modules against.
+`forward`, `backward`: this program opens NVTX ranges around its modules (module_ranges.py).
 """
 import os
 import sys
@@ -11,6 +11,8 @@ import time
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
+from module_ranges import check
 
 MODE, STEPS, CHECKED = sys.argv[1], int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else ""
 TRAINS, COMPILED = MODE in ("train", "train-compile"), MODE in ("compile", "reduce-overhead", "train-compile")
@@ -68,24 +70,6 @@ class Model(nn.Module):
         return self.head(self.model(tokens))
 
 
-def check(model):
-    def begin(name):
-        def push(_module, _arguments):
-            torch.cuda.nvtx.range_push(name)
-        return push
-
-    def end(_module, _arguments, _result):
-        torch.cuda.nvtx.range_pop()
-
-    for name, module in model.named_modules():
-        if CHECKED == "backward":
-            module.register_full_backward_pre_hook(begin(name or "Model"))
-            module.register_full_backward_hook(lambda module, _of_input, _of_output: end(module, None, None))
-        else:
-            module.register_forward_pre_hook(begin(name or "Model"))
-            module.register_forward_hook(end)
-
-
 def dynamo(model):
     """Two lengths, and a break in the graph: everything that Dynamo does for them must be as it is without a profiler."""
     import hashlib
@@ -96,8 +80,6 @@ def dynamo(model):
         torch._dynamo.graph_break()
         return model.head(x)
 
-    if RANKS > 1:
-        model = nn.parallel.DistributedDataParallel(model)
     called = torch.compile(forward, backend="eager")
     for step in range(STEPS):
         with torch.no_grad():
@@ -119,7 +101,9 @@ def main():
         return dynamo(model.half().eval())
     model = model if TRAINS else model.half().eval()
     if CHECKED:
-        check(model)
+        check(model, CHECKED)
+    if RANKS > 1:
+        model = nn.parallel.DistributedDataParallel(model)
     tokens = torch.randint(0, 1000, (1, TOKENS), device="cuda")
     called = torch.compile(model, mode=MODE if MODE == "reduce-overhead" else None) if COMPILED else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4) if TRAINS else None

@@ -7,11 +7,11 @@
 #include <set>
 #include <tuple>
 
-#include "analyze/ranks/collectives.hpp"
 #include "analyze/ranks/communication.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "model/domain.hpp"
 #include "model/measure.hpp"
 #include "model/program.hpp"
 
@@ -203,7 +203,7 @@ std::vector<std::size_t> Case::worst(const std::function<double(std::size_t)>& s
   // A row represents its branch, unless one child holds most of it; one that finds nothing hands on to its children.
   // Ranges of a library lie beside the program's, which say more: they count where there are no others.
   std::vector<std::size_t> found, pending = top_;
-  const auto of_library = [&](std::size_t row) { return is_communication(region(row).domain); };
+  const auto of_library = [&](std::size_t row) { return model::is_library_domain(region(row).domain); };
   if (!std::all_of(top_.begin(), top_.end(), of_library)) std::erase_if(pending, of_library);
   while (!pending.empty()) {
     const std::size_t row = pending.back();
@@ -263,7 +263,9 @@ std::string Case::measure_again(std::string_view metrics, const model::Region* r
   if (model::is_program(report_)) return {};
   const model::Region* range = nullptr;
   for (const model::Region& root : report_.regions) {
-    if (root.process || root.path.size() != 1 || root.module || root.kind != model::RangeKind::kPushPop) continue;
+    if (root.process || root.path.size() != 1 || root.module || root.kind != model::RangeKind::kPushPop ||
+        model::is_library_domain(root.domain))
+      continue;
     const bool around = region != nullptr && root.domain == region->domain && root.path.front() == region->path.front();
     if (around || (region == nullptr && (range == nullptr || kernel_ns(root) > kernel_ns(*range)))) range = &root;
   }

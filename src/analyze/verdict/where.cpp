@@ -6,11 +6,11 @@
 #include <map>
 
 #include "analyze/cpu/cpu.hpp"
-#include "analyze/ranks/collectives.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "model/domain.hpp"
 #include "model/measure.hpp"
 
 namespace rangescope::analyze {
@@ -224,7 +224,7 @@ void find_profiler(const Case& known, std::vector<model::Verdict>& out) {
   };
   const auto too_short = [&](std::size_t row) {
     const model::Region& region = known.region(row);
-    if (is_communication(region.domain)) return 0.0;  // of a library, whose ranges nobody chose
+    if (model::is_library_domain(region.domain)) return 0.0;  // of a library, whose ranges nobody chose
     const double median = recorded_median(region);
     const double all = region.wall.inclusive_ns + region.wall.recording_ns;
     return median > 0 && median < kTooShortNs && region.occurrences >= 3 ? all : 0.0;

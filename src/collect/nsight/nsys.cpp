@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "model/domain.hpp"
 #include "model/range_expression.hpp"
 
 namespace rangescope::collect::nsys {
@@ -231,8 +232,7 @@ base::Result<std::string> capture_of(std::string_view written, bool own_form) {
 }
 
 bool looks_like_domain(std::string_view word) {
-  for (const std::string_view known : {"NCCL", "CCCL", "libcudf", "TensorRT"})
-    if (word == known) return true;
+  if (model::is_library_domain(word)) return true;
   return word.size() > 1 && std::all_of(word.begin(), word.end(), [](char c) {
            return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
          });

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/domain.hpp"
 #include "read/open_ranges.hpp"
 
 namespace rangescope::read::native {
@@ -19,6 +20,19 @@ constexpr std::uint32_t kBackwardRoot = 1u << 31, kBelow = kBackwardRoot + 1, kU
 
 bool is_evaluated(const MadeBy& of) {
   return of.what == MadeBy::kFunction || of.evaluates != 0;
+}
+
+/// A launch in a range of a library is in the call that the whole range is in.
+void widen(std::vector<ModuleCalls::Step>& steps, OpenRanges library, const model::Session& session) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    ModuleCalls::Step& step = steps[i];
+    library.move_to(step.start_ns, step.end_ns);
+    if (library.open().empty()) continue;
+    const model::Range& range = session.ranges[library.open().front()];
+    const bool alone = i + 1 == steps.size() || steps[i + 1].start_ns > range.end_ns;
+    step.start_ns = std::max(range.start_ns, i > 0 ? steps[i - 1].end_ns : range.start_ns);
+    if (alone && range.end_ns != model::kOpen) step.end_ns = range.end_ns;
+  }
 }
 
 }  // namespace
@@ -148,9 +162,14 @@ void ModuleCalls::place(std::size_t from, model::Session& session) {
 void ModuleCalls::place(Steps threads, model::Session& session) const {
   const std::uint32_t backward_domain =
       modules_.contains(kBackwardRoot) ? model::module_domain(session, true) : model::kNone;
-  for (auto& [number, program] : OpenRanges::of(session, threads)) {
+  std::vector<bool> library;  // domains
+  for (const model::Domain& domain : session.domains)
+    library.push_back(model::is_library_domain(session.strings.view(domain.name)));
+  auto inside_calls = OpenRanges::of(session, threads, [&](std::uint32_t domain) { return library[domain]; });
+  for (auto& [number, program] : OpenRanges::of(session, threads, [&](std::uint32_t d) { return !library[d]; })) {
     std::vector<Step>& steps = threads[number];
     std::ranges::stable_sort(steps, {}, &Step::start_ns);
+    widen(steps, inside_calls.at(number), session);
     std::vector<std::uint32_t> modules;  // numbers of the chain of the last launch
     std::vector<std::uint32_t> made;     // how many calls each of them has made so far
     std::vector<std::uint32_t> calls;    // their ranges

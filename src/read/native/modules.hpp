@@ -3,7 +3,8 @@
 // them needs no second form.
 //
 // Modules are inside of the innermost range of the program and never around one: where a range begins or ends between
-// two launches, the call goes on as another occurrence. Linear in launches and in ranges of their threads.
+// two launches, the call goes on as another occurrence. They are around ranges of libraries (model/domain.hpp), which are
+// whole in one call. Linear in launches and in ranges of their threads.
 //
 // Launches of PyTorch's backward pass, whose threads run no Python, are in the modules that made their functions, below
 // the region `backward` of the domain of modules: a function has the sequence number of its operator, and belongs to

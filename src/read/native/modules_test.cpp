@@ -22,8 +22,12 @@ struct Calls {
     if (module != 0) modules.launched(static_cast<std::uint32_t>(session.launches.size()), module, same);
     session.launches.push_back({at, at + 5, thread, 0, 0});
   }
-  void range(std::int64_t start, std::int64_t end, const char* name) {
+  void range(std::int64_t start, std::int64_t end, const char* name, const char* domain = "") {
     model::Range range;
+    if (*domain != '\0') {
+      session.domains.push_back({session.strings.intern(domain)});
+      range.domain = static_cast<std::uint32_t>(session.domains.size() - 1);
+    }
     range.start_ns = start;
     range.end_ns = end;
     range.name = session.strings.intern(name);
@@ -82,6 +86,23 @@ TEST(ModuleCalls, TheyAreInsideOfTheInnermostRangeAndNeverAroundOne) {
   calls.launch(40, 1, 1);
   calls.launch(70, 1, 1);
   EXPECT_EQ(calls.placed(), "Model 10-25, Model 30-35, Model 40-45, Model 70-75");
+}
+
+TEST(ModuleCalls, TheyAreAroundRangesOfLibraries) {
+  Calls calls;
+  calls.range(5, 100, "step", "mine");
+  calls.range(18, 37, "cub::DeviceScan::InclusiveScan", "CCCL");
+  calls.range(38, 47, "cub::DeviceScan::InclusiveScan", "CCCL");
+  calls.range(68, 90, "cub::DeviceScan::InclusiveScan", "CCCL");
+  calls.launch(10, 1, 0);
+  calls.launch(20, 1, 1);
+  calls.launch(30, 1, 1);
+  calls.launch(40, 1, 0);
+  calls.launch(50, 3, 1);
+  calls.launch(70, 4, 0);
+  EXPECT_EQ(calls.placed(),
+            "Model 10-37, Model 38-55, model (Decoder) 50-55, model.layers.0 (Layer) 50-55, Model 68-90, head (Linear) 68-90");
+  EXPECT_EQ(calls.session.strings.view(calls.session.domains[calls.session.ranges.back().domain].name), "mine");
 }
 
 TEST(ModuleCalls, AFunctionBetweenModulesKeepsTheirPath) {
