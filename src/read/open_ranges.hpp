@@ -1,6 +1,7 @@
 // Which push/pop ranges of a thread were open at a time: one sweep over them for times that only grow.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -13,7 +14,7 @@ namespace rangescope::read {
 class OpenRanges {
  public:
   /// For each thread in `threads` (keys of a map), of the domains that `wanted` is true of. One pass over the session's
-  /// ranges; those that are added later are not seen.
+  /// ranges, which need not be in the order of their times; those that are added later are not seen.
   template <class Threads, class Wanted>
   [[nodiscard]] static std::map<std::uint32_t, OpenRanges> of(const model::Session& session, const Threads& threads,
                                                               const Wanted& wanted) {
@@ -24,6 +25,9 @@ class OpenRanges {
       if (const auto sweep = sweeps.find(session.ranges[i].thread); sweep != sweeps.end())
         sweep->second.ranges_.push_back(i);
     }
+    const auto start = [&](std::uint32_t range) { return session.ranges[range].start_ns; };
+    for (auto& [thread, sweep] : sweeps)  // modules are behind all ranges of the program
+      if (!std::ranges::is_sorted(sweep.ranges_, {}, start)) std::ranges::stable_sort(sweep.ranges_, {}, start);
     return sweeps;
   }
   template <class Threads>

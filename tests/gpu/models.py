@@ -69,6 +69,19 @@ class KnownModels(module_truth.Case):
         self.assertGreaterEqual(self.right_share("resnet"), 0.99)
         self.check_backward("models, resnet", self.profiled("resnet", "backward").report)
 
+    def test_adapters_and_checkpoints(self):
+        self.assertGreaterEqual(self.right_share("llama-lora"), 0.99)
+
+    def test_bert(self):
+        self.assertGreaterEqual(self.right_share("bert"), 0.99)
+
+    def test_vit(self):
+        self.assertGreaterEqual(self.right_share("vit"), 0.99)
+        self.check_backward("models, vit", self.profiled("vit", "backward").report)
+
+    def test_sharded(self):
+        self.assertGreaterEqual(self.right_share("fsdp", ranks=2), 0.99)
+
     def test_lightning(self):
         report = self.profiled("lightning", steps="10").report
         for name in ("training step", "validation step", "optimizer step"):

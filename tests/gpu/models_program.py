@@ -6,7 +6,11 @@
     llama-static       one token at a time with a static cache
     llama-graph        the same, captured into a CUDA graph that is replayed
     llama-compiled     generate() with a static cache, which transformers compiles
+    llama-lora         training of PEFT's adapters in it, with checkpoints of activations
+    bert               transformers' BERT, forward passes of a batch with padding
     resnet             timm's ResNet-50 in training
+    vit                timm's ViT in training, under autocast
+    fsdp               an encoder whose layers are sharded over the ranks of torchrun
     lightning          a Trainer of Lightning
     accelerate         a loop of Accelerate with its data loader
 
@@ -59,6 +63,25 @@ def llama_train():
     train(model, lambda: model(input_ids=text, labels=text, use_cache=False).loss)
 
 
+def lora():
+    from peft import LoraConfig, get_peft_model
+    model, text = llama(), tokens(256)
+    model.gradient_checkpointing_enable()
+    model.enable_input_require_grads()
+    model = checked(get_peft_model(model, LoraConfig(r=8, target_modules=["q_proj", "v_proj"], lora_dropout=0.1)))
+    train(model, lambda: model(input_ids=text, labels=text, use_cache=False).loss)
+
+
+def bert():
+    from transformers import BertConfig, BertModel
+    model = checked(BertModel(BertConfig(num_hidden_layers=6)).cuda().half().eval())
+    text, mask = tokens(8 * 128).view(8, 128), torch.ones(8, 128, dtype=torch.long, device="cuda")
+    mask[:, 100:] = 0
+    with torch.inference_mode():
+        for _ in range(STEPS):
+            model(input_ids=text, attention_mask=mask)
+
+
 def generate(**options):
     model = checked(llama().eval())
     prompt = tokens(256)
@@ -97,6 +120,33 @@ def resnet():
     checked(model)
     images, labels = torch.randn(16, 3, 224, 224, device="cuda"), torch.randint(0, 100, (16,), device="cuda")
     train(model, lambda: torch.nn.functional.cross_entropy(model(images), labels))
+
+
+def vit():
+    import timm
+    model = checked(timm.create_model("vit_small_patch16_224", num_classes=100).cuda())
+    images, labels = torch.randn(16, 3, 224, 224, device="cuda"), torch.randint(0, 100, (16,), device="cuda")
+
+    def loss():
+        with torch.autocast("cuda", torch.bfloat16):
+            return torch.nn.functional.cross_entropy(model(images), labels)
+
+    train(model, loss)
+
+
+def fsdp():
+    import os
+    from torch.distributed.fsdp import fully_shard
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    torch.distributed.init_process_group("nccl")
+    model = torch.nn.Sequential(*(torch.nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True, dropout=0) for _ in range(4))).cuda()
+    checked(model)
+    for layer in model:
+        fully_shard(layer)
+    fully_shard(model)
+    x = torch.randn(8, 128, 512, device="cuda")
+    train(model, lambda: model(x).square().mean())
+    torch.distributed.destroy_process_group()
 
 
 class Data(torch.utils.data.Dataset):
@@ -147,7 +197,7 @@ def accelerate():
 
 
 {"llama": forward, "llama-train": llama_train, "llama-generate": generate, "llama-static": lambda: static(False),
- "llama-graph": lambda: static(True), "llama-compiled": lambda: generate(cache_implementation="static"), "resnet": resnet,
+ "llama-graph": lambda: static(True), "llama-compiled": lambda: generate(cache_implementation="static"), "llama-lora": lora, "bert": bert, "resnet": resnet, "vit": vit, "fsdp": fsdp,
  "lightning": lightning, "accelerate": accelerate}[MODEL]()
 torch.cuda.synchronize()
 print("done")

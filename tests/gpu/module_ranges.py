@@ -2,19 +2,18 @@
 import torch
 
 
-def nodes_of(module, arguments, output, claimed):
-    """Autograd's functions between a module's arguments and its output that no module in it has."""
-    def tensors(value):
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, dict):
-            yield from tensors(list(value.values()))
-        elif isinstance(value, (list, tuple)):
-            for one in value:
-                yield from tensors(one)
+def made_by(value):
+    """Autograd's functions that made the tensors of a value."""
+    if isinstance(value, torch.Tensor):
+        return [value.grad_fn]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [node for one in value for node in made_by(one)] if isinstance(value, (list, tuple)) else []
 
-    before = {one.grad_fn for one in tensors(arguments)}
-    found, pending = [], [one.grad_fn for one in tensors(output)]
+
+def nodes_of(before, output, claimed):
+    """Autograd's functions between those that a module's call found and its output, which no module in it has."""
+    found, pending = [], made_by(output)
     while pending:
         node = pending.pop()
         if node is None or node in before or node in claimed or node.name().endswith("AccumulateGrad"):
@@ -31,7 +30,7 @@ def check(model, passes="forward"):
 
     Hooks of a module's backward pass are no truth: they see positional arguments only, and refuse what is changed in place.
     """
-    claimed = set()
+    claimed, before = set(), []  # `before`: of the calls that are open; tensors can be others after a call in place
 
     def push(name):
         def hook(*_):
@@ -48,10 +47,11 @@ def check(model, passes="forward"):
             module.register_forward_hook(pop)
             continue
 
-        def claim(module, positional, named, output, name=name):
-            for node in nodes_of(module, [positional, named], output, claimed):
+        def claim(module, _positional, _named, output, name=name):
+            for node in nodes_of(before.pop(), output, claimed):
                 node.register_prehook(push(name))
                 node.register_hook(pop)
             if module is model:
                 claimed.clear()
+        module.register_forward_pre_hook(lambda _, positional, named: before.append(set(made_by([positional, named]))), with_kwargs=True)
         module.register_forward_hook(claim, with_kwargs=True)

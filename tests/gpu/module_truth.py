@@ -12,9 +12,14 @@ def dotted(name):
 class Case(unittest.TestCase):
     program = ""  # beside this file; its first argument is a mode, its second the number of steps
 
-    def profiled(self, mode, *words, options=(), steps="20"):
-        run = gpu.Run(f"{self.program.split('_')[0]}-{mode}{'-'.join(words)}", ["--cpu", "off", "--sample", "off", *options],
-                      [gpu.need("PyTorch", gpu.python()), f"{gpu.HERE}/{self.program}", mode, steps, *words], limit=300)
+    def profiled(self, mode, *words, options=(), steps="20", ranks=1):
+        """A run of the program; with `ranks`, under torchrun on as many GPUs."""
+        python = gpu.need("PyTorch", gpu.python())
+        if ranks > 1 and int(gpu.Done([python, "-c", "import torch; print(torch.cuda.device_count())"]).out) < ranks:
+            self.skipTest(f"no {ranks} GPUs on this machine")
+        launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"] if ranks > 1 else []
+        run = gpu.Run(f"{self.program.split('_')[0]}-{'-'.join([mode, *words])}", ["--cpu", "off", "--sample", "off", *options],
+                      [python, *launcher, f"{gpu.HERE}/{self.program}", mode, steps, *words], limit=300)
         self.assertEqual(run.code, 0, run.err)
         self.assertEqual([loss for loss in run.report["losses"] if loss["kind"] == "gpu_partial"], [])
         return run

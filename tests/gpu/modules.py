@@ -13,14 +13,7 @@ class PyTorchModules(module_truth.Case):
         self.check_backward("modules", self.profiled("train", "backward").report)
 
     def test_backward_of_two_ranks_is_right(self):
-        python = gpu.need("PyTorch", gpu.python())
-        if gpu.Done([python, "-c", "import torch; print(torch.cuda.device_count())"]).out.strip() < "2":
-            self.skipTest("no second GPU on this machine")
-        run = gpu.Run("modules-ddp", ["--cpu", "off", "--sample", "off"],
-                      [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", f"{gpu.HERE}/modules_program.py", "train", "20",
-                       "backward"], limit=300)
-        self.assertEqual(run.code, 0, run.err)
-        self.check_backward("modules, two ranks", run.report)
+        self.check_backward("modules, two ranks", self.profiled("train", "backward", ranks=2).report)
 
     def test_compiled_backward(self):
         report = self.profiled("train-compile").report

@@ -33,7 +33,7 @@ void add_kernels(const model::Session& session, const std::vector<const model::K
       kernel.name = name;
       kernel.short_name = model::short_kernel_name(name);
       kernel.shapes = kUnknownCount;
-      kernel.nccl = is_nccl(name);
+      kernel.nccl = model::is_nccl(name);
       kernel.duration_ns = spread(row->duration_ns);
     } else {  // two rows: extremes and mean can be put together, the middle cannot
       model::Spread& all = kernel.duration_ns;

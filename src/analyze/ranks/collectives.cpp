@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/text.hpp"
+#include "model/kernel_name.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -271,7 +272,7 @@ class CallKernels {
 std::vector<char> nccl_kernels(const Session& session) {
   std::vector<char> out;
   for (const model::KernelName& name : session.kernel_names)
-    out.push_back(session.strings.view(name.short_name).starts_with("nccl") ? 1 : 0);
+    out.push_back(model::is_nccl(session.strings.view(name.short_name)) ? 1 : 0);
   return out;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/numbering.hpp"
 #include "base/workers.hpp"
+#include "model/kernel_name.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -56,11 +57,6 @@ void scatter(const Session& session, const KernelGroups& out, KernelTimes<T>& ti
 
 }  // namespace
 
-bool is_nccl(std::string_view name) {
-  if (name.starts_with("void ")) name.remove_prefix(5);
-  return name.starts_with("ncclKernel") || name.starts_with("ncclDevKernel");
-}
-
 model::StringId shown_name(const model::KernelName& name) {
   return name.demangled ? name.demangled : name.short_name ? name.short_name : name.mangled;
 }
@@ -76,8 +72,8 @@ KernelGroups group_kernels(const Session& session, const Contexts& contexts, con
       const model::KernelName& name = session.kernel_names[k];
       const auto [at, added] = rows.emplace(shown_name(name), static_cast<std::uint32_t>(out.names.size()));
       if (added) {
-        const bool nccl =
-            is_nccl(session.strings.view(shown_name(name))) || is_nccl(session.strings.view(name.short_name));
+        const bool nccl = model::is_nccl(session.strings.view(shown_name(name))) ||
+                          model::is_nccl(session.strings.view(name.short_name));
         out.names.push_back({k, nccl});
       }
       row_of[k] = at->second;

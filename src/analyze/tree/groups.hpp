@@ -58,8 +58,6 @@ struct KernelGroups {
   return of_item.empty() ? contexts.of_launch[launch] : of_item[i];
 }
 
-/// A kernel of NCCL, by its demangled or short name.
-[[nodiscard]] bool is_nccl(std::string_view name);
 /// The text by which a kernel is shown: demangled where known, else its short or mangled name.
 [[nodiscard]] model::StringId shown_name(const model::KernelName& name);
 

@@ -137,6 +137,22 @@ TEST(NativeGpu, WholeGraphLaunches) {
   }
 }
 
+// `tests/gpu/models_program.py llama-compiled 8` on an H100 (PyTorch 2.11, transformers 5.17): a graph is captured in
+// each of three calls of generate(), between ranges that CUB opens. All nodes are in what Inductor's code computed.
+TEST(NativeGpu, GraphsCapturedBeforeOtherRangesOfTheirThread) {
+  const model::Session s = session_of(kGolden / "llama-compiled");
+  std::map<std::uint64_t, int> replayed;
+  for (const model::Kernel& kernel : s.kernels) {
+    if (kernel.graph_node == model::kNone) continue;
+    const model::GraphNode& node = s.graph_nodes.at(kernel.graph_node);
+    ++replayed[node.graph_id];
+    ASSERT_NE(node.captured_path, model::kNone);
+    const std::string_view innermost = s.strings.view(s.captured_paths.at(node.captured_path).back().name);
+    EXPECT_TRUE(innermost.starts_with('[')) << innermost;
+  }
+  EXPECT_EQ(replayed, (std::map<std::uint64_t, int>{{5, 151 * 6}, {8, 151 * 7}, {11, 151 * 7}}));
+}
+
 // tests/gpu/several.cu on two GPUs, whose counts stand in its source: a thread a GPU, one thread on both in turn,
 // copies between them, a green context, and ranges of which every fourth is captured into a graph and never runs.
 TEST(NativeGpu, SeveralGpusAndAGreenContext) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/domain.hpp"
+#include "model/kernel_name.hpp"
 #include "read/open_ranges.hpp"
 
 namespace rangescope::read::native {
@@ -96,8 +97,9 @@ std::uint32_t ModuleCalls::below(std::uint32_t chain, std::uint32_t inner, bool 
 }
 
 /// Gives the step its chain in the backward pass. On a thread of the engine, Python is what a function calls: compiled
-/// code, or a part of the forward pass that is made again. On others it calls the engine.
-void ModuleCalls::place_function(const Launched& launched, bool engine, Evaluated& last, Step& step,
+/// code, or a part of the forward pass that is made again. On others it calls the engine. A collective of
+/// DistributedDataParallel sums the gradients of many modules, and is of none.
+void ModuleCalls::place_function(const Launched& launched, bool engine, bool collective, Evaluated& last, Step& step,
                                  model::Session& session) {
   const auto& [launch, module, same, start_ns, of] = launched;
   const bool again = of.what == MadeBy::kOperator;
@@ -105,6 +107,11 @@ void ModuleCalls::place_function(const Launched& launched, bool engine, Evaluate
   const std::uint32_t around = engine || module == 0 ? kBackwardRoot : module;
   if (around == kBackwardRoot && !modules_.contains(kBackwardRoot))
     modules_[kBackwardRoot] = {{kBackwardRoot}, {}, session.strings.intern(model::kBackward), 0, true, true};
+  if (collective) {
+    step.module = around;
+    step.same = last.around == around ? kMostLevels : 0;
+    return;
+  }
   const bool numbered = !again && of.sequence != MadeBy::kNoNumber;
   // Numbers fall within a pass: what was made later does not wait for what was made before it.
   const bool goes_on = last.around == around && (!numbered || of.sequence <= last.sequence);
@@ -142,6 +149,10 @@ void ModuleCalls::place(std::size_t from, model::Session& session) {
       others.insert(thread);
   }
   const bool by_launches = any_evaluated && !model::has_evaluated_functions(session);
+  std::unordered_set<std::uint32_t> collectives;  // launches
+  for (const model::Kernel& kernel : session.kernels)
+    if (by_launches && model::is_nccl(session.strings.view(session.kernel_names[kernel.name].short_name)))
+      collectives.insert(kernel.launch);
   std::unordered_map<std::uint32_t, Evaluated> evaluated;  // by thread
   auto known = launches_.begin();
   for (std::size_t i = from; i < session.launches.size(); ++i) {
@@ -151,7 +162,8 @@ void ModuleCalls::place(std::size_t from, model::Session& session) {
       step.module = known->module;
       step.same = known->same;
       if (by_launches && is_evaluated(known->of))
-        place_function(*known, !others.contains(launch.thread), evaluated[launch.thread], step, session);
+        place_function(*known, !others.contains(launch.thread), collectives.contains(known->launch),
+                       evaluated[launch.thread], step, session);
       ++known;
     }
     if (const auto thread = threads.find(launch.thread); thread != threads.end()) thread->second.push_back(step);

@@ -3,8 +3,8 @@
 // them needs no second form.
 //
 // Modules are inside of the innermost range of the program and never around one: where a range begins or ends between
-// two launches, the call goes on as another occurrence. They are around ranges of libraries (model/domain.hpp), which are
-// whole in one call. Linear in launches and in ranges of their threads.
+// two launches, the call goes on as another occurrence. They are around ranges of libraries (model/domain.hpp), which
+// are whole in one call. Linear in launches and in ranges of their threads.
 //
 // Launches of PyTorch's backward pass, whose threads run no Python, are in the modules that made their functions, below
 // the region `backward` of the domain of modules: a function has the sequence number of its operator, and belongs to
@@ -76,7 +76,8 @@ class ModuleCalls {
   };
   [[nodiscard]] const Operator* maker_of(const Launched& function) const;
   std::uint32_t below(std::uint32_t chain, std::uint32_t inner, bool functions);
-  void place_function(const Launched& launched, bool engine, Evaluated& last, Step& step, model::Session& session);
+  void place_function(const Launched& launched, bool engine, bool collective, Evaluated& last, Step& step,
+                      model::Session& session);
 
   std::unordered_map<std::uint32_t, Module> modules_;
   std::vector<Launched> launches_;

@@ -101,7 +101,8 @@ TEST(ModuleCalls, TheyAreAroundRangesOfLibraries) {
   calls.launch(50, 3, 1);
   calls.launch(70, 4, 0);
   EXPECT_EQ(calls.placed(),
-            "Model 10-37, Model 38-55, model (Decoder) 50-55, model.layers.0 (Layer) 50-55, Model 68-90, head (Linear) 68-90");
+            "Model 10-37, Model 38-55, model (Decoder) 50-55, model.layers.0 (Layer) 50-55, Model 68-90, head (Linear) "
+            "68-90");
   EXPECT_EQ(calls.session.strings.view(calls.session.domains[calls.session.ranges.back().domain].name), "mine");
 }
 
@@ -197,6 +198,20 @@ TEST(ModuleCalls, NumbersThatGrowBeginAnotherBackwardPass) {
   EXPECT_EQ(calls.placed(),
             "Model 10-15, head (Linear) 10-15, Model 40-45, head (Linear) 40-45, backward 20-35, Model 20-35, "
             "head (Linear) 20-35, backward 50-55, Model 50-55, head (Linear) 50-55");
+}
+
+TEST(ModuleCalls, ACollectiveOfTheBackwardPassIsOfNoModule) {
+  Backward calls;
+  calls.forward(10, 4, 0, 1);
+  calls.function(20, 1);
+  calls.function(30, calls.kSums);
+  calls.function(40, calls.kSums);
+  calls.session.kernel_names.push_back(
+      {.short_name = calls.session.strings.intern("ncclDevKernel_AllReduce_Sum_f32_RING_LL")});
+  calls.session.kernels.push_back({.launch = 2});
+  EXPECT_EQ(calls.placed(),
+            "Model 10-15, head (Linear) 10-15, backward 20-45, Model 20-25, head (Linear) 20-25, Model 40-45, head "
+            "(Linear) 40-45");
 }
 
 TEST(ModuleCalls, WhatNoRecordedOperatorMadeIsUnknown) {
