@@ -6,7 +6,8 @@
     llama-static       one token at a time with a static cache
     llama-graph        the same, captured into a CUDA graph that is replayed
     llama-compiled     generate() with a static cache, which transformers compiles
-    llama-lora         training of PEFT's adapters in it, with checkpoints of activations
+    llama-lora         training of PEFT's adapters in it
+    llama-checkpoints  the same, with activations that the backward pass makes again
     bert               transformers' BERT, forward passes of a batch with padding
     resnet             timm's ResNet-50 in training
     vit                timm's ViT in training, under autocast
@@ -63,11 +64,12 @@ def llama_train():
     train(model, lambda: model(input_ids=text, labels=text, use_cache=False).loss)
 
 
-def lora():
+def lora(checkpoints):
     from peft import LoraConfig, get_peft_model
     model, text = llama(), tokens(256)
-    model.gradient_checkpointing_enable()
-    model.enable_input_require_grads()
+    if checkpoints:
+        model.gradient_checkpointing_enable()
+        model.enable_input_require_grads()
     model = checked(get_peft_model(model, LoraConfig(r=8, target_modules=["q_proj", "v_proj"], lora_dropout=0.1)))
     train(model, lambda: model(input_ids=text, labels=text, use_cache=False).loss)
 
@@ -197,7 +199,7 @@ def accelerate():
 
 
 {"llama": forward, "llama-train": llama_train, "llama-generate": generate, "llama-static": lambda: static(False),
- "llama-graph": lambda: static(True), "llama-compiled": lambda: generate(cache_implementation="static"), "llama-lora": lora, "bert": bert, "resnet": resnet, "vit": vit, "fsdp": fsdp,
- "lightning": lightning, "accelerate": accelerate}[MODEL]()
+ "llama-graph": lambda: static(True), "llama-compiled": lambda: generate(cache_implementation="static"), "llama-lora": lambda: lora(False),
+ "llama-checkpoints": lambda: lora(True), "bert": bert, "resnet": resnet, "vit": vit, "fsdp": fsdp, "lightning": lightning, "accelerate": accelerate}[MODEL]()
 torch.cuda.synchronize()
 print("done")

@@ -13,14 +13,15 @@ def made_by(value):
 
 def nodes_of(before, output, claimed):
     """Autograd's functions between those that a module's call found and its output, which no module in it has."""
-    found, pending = [], made_by(output)
+    passed, pending = set(before), made_by(output)
     while pending:
         node = pending.pop()
-        if node is None or node in before or node in claimed or node.name().endswith("AccumulateGrad"):
+        if node is None or node in passed or node.name().endswith("AccumulateGrad"):
             continue
-        claimed.add(node)
-        found.append(node)
+        passed.add(node)
         pending += [following for following, _ in node.next_functions]
+    found = passed - before - claimed
+    claimed |= found
     return found
 
 

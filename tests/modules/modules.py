@@ -158,6 +158,32 @@ class Modules(unittest.TestCase):
         self.assertEqual((model["occurrences"], model["gpu"]["kernels"], model["gpu"]["graph_kernels"]), (7, 6 * 122, 3 * 122))
         self.assertEqual((head["occurrences"], head["gpu"]["kernels"]), (7, 6))
 
+    def test_backward_passes_of_an_h100(self):
+        """tests/gpu/models_program.py llama-train 2 backward, and one of two ranks of modules_program.py train 2 backward.
+
+        Their own ranges are around each function of the backward pass, named like its module.
+        """
+        for recording, root in (("llama-train", "LlamaForCausalLM"), ("ddp-rank", "DistributedDataParallel")):
+            with self.subTest(recording):
+                done = cases.run([f"{BIN}/rangescope", "report", f"{SOURCE}/tests/golden/native-gpu/{recording}", "-f", "json"])
+                self.assertEqual(done.returncode, 0, done.stderr)
+                true, seen, nccl = {}, {}, 0
+                for region in json.loads(done.stdout)["regions"]:
+                    if region["process"] is not None or not region["gpu"]:
+                        continue
+                    name, kernels = region["path"][-1].split(" (")[0], region["gpu"]["exclusive_kernels"]
+                    if region["domain"] == "nn.Module" and len(region["path"]) > 1:
+                        self.assertEqual(region["path"][:2], ["backward", root])
+                        nccl += region["gpu"]["nccl_kernels"]
+                        name = "Model" if name == "module" else name.removeprefix("module.")
+                        seen[name] = seen.get(name, 0) + kernels
+                    elif not region["domain"] and not region.get("module") and kernels:
+                        true[name] = true.get(name, 0) + kernels
+                self.assertGreater(sum(true.values()), 600)
+                self.assertEqual({name for name, kernels in true.items() if seen.get(name, 0) < kernels}, set())
+                self.assertLess(sum(seen.values()), 1.25 * sum(true.values()))  # gradients that the engine adds have no range
+                self.assertEqual(nccl, 0)
+
     def test_what_no_module_holds_is_named_by_its_type(self):
         report = self.profile("/usr/bin/python3", "hooks", "unknown")
         self.assertEqual(self.one(report, "Model", "Mlp", "up")["gpu"]["kernels"], 1)
