@@ -163,7 +163,8 @@ class Modules(unittest.TestCase):
 
         Their own ranges are around each function of the backward pass, named like its module.
         """
-        for recording, root in (("llama-train", "LlamaForCausalLM"), ("ddp-rank", "DistributedDataParallel")):
+        # Gradients that the engine adds, or DistributedDataParallel copies, have no range.
+        for recording, root, more in (("llama-train", "LlamaForCausalLM", 1.2), ("ddp-rank", "DistributedDataParallel", 1.6)):
             with self.subTest(recording):
                 done = cases.run([f"{BIN}/rangescope", "report", f"{SOURCE}/tests/golden/native-gpu/{recording}", "-f", "json"])
                 self.assertEqual(done.returncode, 0, done.stderr)
@@ -181,7 +182,7 @@ class Modules(unittest.TestCase):
                         true[name] = true.get(name, 0) + kernels
                 self.assertGreater(sum(true.values()), 600)
                 self.assertEqual({name for name, kernels in true.items() if seen.get(name, 0) < kernels}, set())
-                self.assertLess(sum(seen.values()), 1.25 * sum(true.values()))  # gradients that the engine adds have no range
+                self.assertLess(sum(seen.values()), more * sum(true.values()))
                 self.assertEqual(nccl, 0)
 
     def test_what_no_module_holds_is_named_by_its_type(self):
