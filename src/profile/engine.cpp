@@ -144,8 +144,9 @@ Done Engine::run() {
     return {say(ready.error())};
   }
   const auto program = config_.list("workload.command");
-  if (const auto chosen = args_.native.extra_env.find(wire::kFunctions); chosen != args_.native.extra_env.end())
-    chosen->second = name_main(chosen->second, program);
+  for (const char* patterns : {wire::kFunctions, wire::kPhases})
+    if (const auto chosen = args_.native.extra_env.find(patterns); chosen != args_.native.extra_env.end())
+      chosen->second = name_main(chosen->second, program);
   if (args_.dry_run) return {print_plans()};
   // Whoever attaches is none of a job's ranks, whatever its own environment holds.
   const auto place = args_.attach ? base::Result<runs::job::Place>() : place_in_job(config_);

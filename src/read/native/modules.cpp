@@ -36,6 +36,10 @@ void widen(std::vector<ModuleCalls::Step>& steps, OpenRanges library, const mode
   }
 }
 
+model::StringId either(model::Strings& strings, model::StringId a, model::StringId b) {
+  return strings.intern(std::string(strings.view(a)) + " or " + std::string(strings.view(b)));
+}
+
 }  // namespace
 
 void ModuleCalls::define(std::uint32_t number, std::uint32_t around, std::string_view name, std::string_view type,
@@ -185,6 +189,8 @@ void ModuleCalls::place(Steps threads, model::Session& session) const {
     std::vector<std::uint32_t> modules;  // numbers of the chain of the last launch
     std::vector<std::uint32_t> made;     // how many calls each of them has made so far
     std::vector<std::uint32_t> calls;    // their ranges
+    // Of a window, what the first launch finds may have begun before: nobody knows which step of a function it is in.
+    bool begun = session.attached || !session.windows.empty();
     for (const Step& step : steps) {
       const bool between = program.move_to(step.start_ns, step.end_ns);
       const std::uint32_t inside = program.open().empty() ? model::kNone : program.open().back();
@@ -211,7 +217,10 @@ void ModuleCalls::place(Steps threads, model::Session& session) const {
         session.ranges[call].end_ns = std::max(session.ranges[call].end_ns, step.end_ns);
       for (std::size_t i = same; i < modules.size(); ++i) {
         const Module& of = modules_.at(modules[i]);
-        const model::StringId name = of.later != 0 && made[i] > 1 ? of.later : of.name;
+        const model::StringId name = of.later == 0 ? of.name
+                                     : made[i] > 1 ? of.later
+                                     : begun       ? either(session.strings, of.name, of.later)
+                                                   : of.name;
         if (i > 0 && modules_.at(modules[i - 1]).later != 0 && session.ranges[calls.back()].name == name) {
           calls.push_back(calls.back());  // the step is a function of the same name
           continue;
@@ -226,6 +235,7 @@ void ModuleCalls::place(Steps threads, model::Session& session) const {
         calls.push_back(static_cast<std::uint32_t>(session.ranges.size()));
         session.ranges.push_back(call);
       }
+      begun = begun && modules.empty();
     }
   }
 }

@@ -129,6 +129,18 @@ TEST(ModuleCalls, AFunctionThatStepsBeginsAnewWithEachCallThatItMakes) {
             "prefill 10-45, Model 20-35, decode step 50-65, Model 50-55, decode step 70-75, Model 70-75");
 }
 
+TEST(ModuleCalls, TheFirstStepInAWindowMayBeAny) {
+  Calls calls;
+  calls.modules.define(5, 0, "", "prefill|decode step", true, calls.session);
+  calls.modules.define(6, 5, "", "Model", false, calls.session);
+  calls.session.windows.emplace_back();
+  calls.launch(10, 6, 0);
+  calls.launch(20, 6, 1);
+  calls.launch(30, 6, 0);
+  EXPECT_EQ(calls.placed(),
+            "prefill or decode step 10-15, Model 10-15, decode step 20-25, Model 20-25, prefill 30-35, Model 30-35");
+}
+
 TEST(ModuleCalls, AStepThatIsAFunctionOfItsNameIsOneWithIt) {
   Calls calls;
   calls.modules.define(5, 0, "", "prefill|decode step", true, calls.session);
