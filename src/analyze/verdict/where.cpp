@@ -20,6 +20,30 @@ using base::format_ns;
 
 }  // namespace
 
+void find_compilation(const Case& known, std::vector<model::Verdict>& out) {
+  constexpr std::string_view kXla = "XlaCompile: ";  // as names are folded
+  double all = 0;
+  std::int64_t compilations = 0;
+  const model::Region* longest = nullptr;
+  for (const model::Region& region : known.report().regions) {
+    if (region.process || region.thread || region.path.size() != 1 || !region.path.front().starts_with(kXla)) continue;
+    all += region.wall.inclusive_ns;
+    compilations += region.occurrences;
+    if (longest == nullptr || region.wall.inclusive_ns > longest->wall.inclusive_ns) longest = &region;
+  }
+  if (longest == nullptr || !known.matters(all)) return;
+  model::Verdict verdict = known.about_run("compilation", "", all);
+  const std::string_view name = std::string_view(longest->path.front()).substr(kXla.size());
+  verdict.text = fmt::format("XLA compiles {} programs in {}, {} of the run; {} takes {}", compilations, format_ns(all),
+                             share_text(all / known.report().run.duration_ns), base::printable(name),
+                             format_ns(longest->wall.inclusive_ns));
+  if (longest->occurrences > 1) verdict.text += fmt::format(" ({} times)", longest->occurrences);
+  verdict.evidence = {{"compile_ns", all},
+                      {"compilations", static_cast<double>(compilations)},
+                      {"most_times", static_cast<double>(longest->occurrences)}};
+  out.push_back(std::move(verdict));
+}
+
 void find_outside(const Case& known, std::vector<model::Verdict>& out) {
   const model::Report& report = known.report();
   if (!report.outside || !known.has_timeline()) return;
