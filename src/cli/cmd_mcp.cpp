@@ -28,7 +28,7 @@ class Mcp final : public Subcommand {
 
   [[nodiscard]] base::Result<int> run() override {
     const std::filesystem::path self = base::self_path();
-    const auto conf = TRY(config::find_conf(self, {}));
+    const auto conf = TRY(config::shipped_folder());
     const std::string package = (conf.parent_path() / "python").string();
     if (::setenv("RANGESCOPE", self.c_str(), 1) != 0)
       return base::fail(base::Code::kInternal, std::strerror(errno), "RANGESCOPE", {});

@@ -185,8 +185,10 @@ class Appender {
     }
     for (const model::Thread& thread : from_.threads)
       threads_.push_back(index_.threads.of({at(processes_, thread.process), thread.tid, text(thread.name)}));
-    lay(from_.devices, to_.devices, devices_,
-        [](const model::Device& a, const model::Device& b) { return a.ordinal == b.ordinal && a.uuid == b.uuid; });
+    lay(from_.devices, to_.devices, devices_, [this](const model::Device& a, const model::Device& b) {
+      const bool unsaid = results_ && (a.uuid == 0 || b.uuid == 0);  // ncu tells no UUID
+      return a.ordinal == b.ordinal && (a.uuid == b.uuid || (unsaid && a.name == b.name));
+    });
     lay(from_.streams, to_.streams, streams_, [](const model::Stream& a, const model::Stream& b) {
       return a.device == b.device && a.context == b.context && a.id == b.id;
     });

@@ -94,6 +94,22 @@ TEST(Join, ResultsMeetKernelsByPathNameAndOrder) {
   EXPECT_NE(s.losses[0].detail.find("c in decode, a in nowhere"), std::string::npos) << s.losses[0].detail;
 }
 
+TEST(Join, ResultsWithoutAUuidAreOfTheGpuOfThatNumberAndName) {
+  const auto devices = [](std::string_view uuid, std::string_view name) {
+    std::vector<model::Session> sessions;
+    sessions.push_back(timeline());
+    sessions.push_back(results());
+    sessions[0].devices[0].uuid = sessions[0].strings.intern("GPU-1");
+    sessions[0].devices[0].name = sessions[0].strings.intern("NVIDIA H200");
+    sessions[1].devices.push_back(
+        {.process = 0, .name = sessions[1].strings.intern(name), .uuid = sessions[1].strings.intern(uuid)});
+    return join(std::move(sessions)).devices.size();
+  };
+  EXPECT_EQ(devices("", "NVIDIA H200"), 1u);
+  EXPECT_EQ(devices("", "NVIDIA L4"), 2u);
+  EXPECT_EQ(devices("GPU-2", "NVIDIA H200"), 2u);
+}
+
 TEST(Join, TimelinesAreLaidSideBySideOnOneClock) {
   std::vector<model::Session> inputs;
   for (int i = 0; i < 2; ++i) {

@@ -39,6 +39,21 @@ void expect_golden(const std::string& name, const std::string& text) {
                            << path;
 }
 
+TEST(OpenMetrics, ASumIsOfWhatTheBinsCount) {
+  model::Report report;
+  model::Region& step = report.regions.emplace_back();
+  step.path = {"step"};
+  step.wall.inclusive_ns = 1e9;
+  step.wall.profiler_ns = 2e8;  // subtracted once it is much, given back when it is not
+  step.wall.histogram.assign(model::kLengthBounds.size() + 1, 0);
+  step.wall.histogram.back() = 3;
+  const std::string text = written(report, "openmetrics");
+  EXPECT_NE(
+      text.find("_duration_seconds_sum{path=\"step\",domain=\"\",kind=\"push_pop\",process=\"\",thread=\"\"} 1.2\n"),
+      std::string::npos)
+      << text;
+}
+
 TEST(Summary, SaysHowWellTheGpuIsUsedAndAgainstWhat) {
   model::Report report;
   report.run.duration_ns = 4e9;

@@ -131,7 +131,10 @@ base::Result<void> filter_regions(std::vector<MatchedRegion>& regions, const mod
            }));
   });
   if (!regions.empty() || (ranges.empty() && only.empty())) return {};
-  return base::fail(base::Code::kNothingCaptured, "no region matches", only.empty() ? "--include" : "--region",
+  return base::fail(base::Code::kNothingCaptured, "no region matches",
+                    !only.empty()            ? "--region"
+                    : ranges.include.empty() ? "--exclude"
+                                             : "--include",
                     "There are: " + base::join(seen, ", "));
 }
 

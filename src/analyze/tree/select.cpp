@@ -100,14 +100,15 @@ base::Result<std::vector<char>> select_kernels(const model::Session& session, co
   const auto &include = options.kernels.include, &exclude = options.kernels.exclude;
   std::vector<char> selected(session.kernel_names.size(), include.empty() ? 1 : 0);
   bool any = include.empty();
-  std::vector<char> used(exclude.size(), 0);
+  std::vector<char> used(exclude.size(), 0), found(include.size(), 0);
   for (std::size_t k = 0; k < session.kernel_names.size(); ++k) {
     const model::KernelName& name = session.kernel_names[k];
     const auto matches = [&](const model::KernelPattern& pattern) {
       return pattern.matches(session.strings.view(name.demangled), session.strings.view(name.short_name),
                              session.strings.view(name.mangled));
     };
-    if (std::any_of(include.begin(), include.end(), matches)) selected[k] = 1, any = true;
+    for (std::size_t i = 0; i < include.size(); ++i)
+      if (matches(include[i])) selected[k] = found[i] = 1, any = true;
     for (std::size_t i = 0; i < exclude.size(); ++i) {
       if (matches(exclude[i])) selected[k] = 0, used[i] = 1;
     }
@@ -130,6 +131,9 @@ base::Result<std::vector<char>> select_kernels(const model::Session& session, co
     for (std::string& name : near) name = base::printable(name);
     return base::fail(base::Code::kNothingCaptured, what, {},
                       "Use one of the kernels seen: '" + base::join(near, "', '") + "'.");
+  }
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (!found[i]) notes.push_back("kernel pattern '" + include[i].text() + "' matched no kernel.");
   }
   for (std::size_t i = 0; i < used.size(); ++i) {
     if (!used[i]) notes.push_back("kernel exclude pattern '" + exclude[i].text() + "' matched no kernel.");

@@ -160,7 +160,8 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
     const bool nccl = region.gpu && region.gpu->nccl_ns > region.gpu->kernel_ns / 2;
     const std::string kernel = known.largest_kernel(row);
     std::string text = busy <= 1
-                           ? fmt::format("GPU-bound: the GPU is busy {} of its time", share_text(busy))
+                           ? fmt::format("GPU-bound: the GPU is busy {} of its time{}", share_text(busy),
+                                         region.steady->left_out > 0 ? " in steady state" : "")
                            : fmt::format("asynchronous: its GPU work takes {:.1f}x its CPU time; GPU-bound", busy);
     if (nccl)
       text += "; NCCL's kernels transfer and wait for the last rank";

@@ -188,7 +188,8 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   const double measured = known.has_timeline() ? 0 : known.whole_ns();
   if (!known.has_timeline() && (best >= kAlmostAll * all || (measured > 0 && best >= kAlmostAll * measured))) return;
   const model::Region& region = known.region(hot);
-  const std::string times = region.occurrences < 1
+  const bool sampled = region.module && std::isnan(region.wall.per_occurrence_ns.median);  // calls are not counted
+  const std::string times = sampled || region.occurrences < 1
                                 ? std::string()
                                 : ", " + base::counted(static_cast<std::uint64_t>(region.occurrences), "call");
   std::string text;

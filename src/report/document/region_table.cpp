@@ -237,7 +237,10 @@ base::Result<std::vector<ColumnView>> add_table(const Report& report, const Styl
   for (const ColumnView& column : table.columns)
     table.grid.columns.push_back({column.title, true, false, column.importance});
   if (scope.hidden > 0)
-    table.grid.more = base::counted(scope.hidden, "more region") + ": --all shows each, --top 50 the largest";
+    table.grid.more =
+        base::counted(scope.hidden, "more region") + (style.depth > 0 ? ": --depth 0 has all levels"
+                                                      : style.all     ? ""
+                                                                      : ": --all shows each, --top 50 the largest");
   sections.push_back({"Regions: " + scope.title});
   sections.back().add(std::move(table.grid));
   if (!metrics.rows.empty()) sections.push_back({"Metrics: " + scope.title, true, false, {std::move(metrics)}});

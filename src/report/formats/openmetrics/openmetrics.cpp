@@ -80,8 +80,9 @@ void length_family(const model::Report& report, Sink& sink) {
       count += region.wall.histogram[i];
       samples += fmt::format("{}_bucket{{{},le=\"{}\"}} {}\n", kFamily, of, bound_text(i), count);
     }
-    samples +=
-        fmt::format("{0}_count{{{1}}} {2}\n{0}_sum{{{1}}} {3}\n", kFamily, of, count, region.wall.inclusive_ns / 1e9);
+    // As measured, like the bins: what is subtracted for the recording changes from one picture to the next.
+    samples += fmt::format("{0}_count{{{1}}} {2}\n{0}_sum{{{1}}} {3}\n", kFamily, of, count,
+                           (region.wall.inclusive_ns + region.wall.profiler_ns) / 1e9);
   }
   if (samples.empty()) return;
   sink.write(fmt::format("# TYPE {0} histogram\n# UNIT {0} seconds\n", kFamily));
