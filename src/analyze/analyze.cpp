@@ -272,6 +272,7 @@ base::Result<Report> answer(Session& session, const Options& options, const Refe
       options.aggregate && options.ranges.empty() && options.kernels.empty() && !options.backward_with_forward;
   auto report = summed_up(session, options, details, tally != nullptr && whole);
   if (!report) return report;
+  report->kernels_chosen = !options.kernels.empty();
   if (tally != nullptr)
     *tally = whole ? tally::tally_of(session, options, details, *report) : tally::digest_of(session, options);
   describe_clocks(clocks, session, *report);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -297,9 +298,11 @@ struct Region {
   std::vector<std::string> path;  ///< names from the outermost range of its domain to this one
   std::string domain;             ///< "" is the default domain
   RangeKind kind = RangeKind::kPushPop;
-  bool module = false;                      ///< as in Range: its wall time is from launch to launch
-  std::optional<std::uint32_t> process;     ///< index in Report::processes; absent in the aggregate
-  std::optional<std::uint32_t> thread;      ///< tid when the report is per thread
+  bool module = false;                   ///< as in Range: its wall time is from launch to launch
+  std::optional<std::uint32_t> process;  ///< index in Report::processes; absent in the aggregate
+  std::optional<std::uint32_t> thread;   ///< tid when the report is per thread
+  /// Known from CPU samples alone: its calls are not counted, `occurrences` is at least how many.
+  [[nodiscard]] bool sampled() const { return module && std::isnan(wall.per_occurrence_ns.median); }
   std::int64_t occurrences = 0;             ///< closed ones; only they enter the statistics
   std::int64_t unclosed = 0;                ///< seen beginning, never ending
   std::int64_t threads = 0, processes = 0;  ///< how many of each opened it
@@ -420,6 +423,7 @@ struct Report {
   std::vector<RankActivity> activity;   ///< one a rank, over the run from its begin to its end
   std::vector<Device> devices;          ///< that the program used; their strings are in the lists below, by index
   std::vector<std::string> device_names, device_uuids;
+  bool kernels_chosen = false;         ///< kernels that nobody asked for are left out of every count and time of them
   std::vector<Region> regions;         ///< depth first, children after parents; the aggregate first, then scopes
   std::vector<TableRow> rows;          ///< the aggregate as a table shows it, depth first
   std::optional<Outside> outside;      ///< absent without a timeline of ranges

@@ -238,7 +238,8 @@ double wall_of_sum(const model::Region& region, const WorkSum& sum) {
 
 bool has_counters(const model::Region& region) {
   return std::any_of(region.metrics.begin(), region.metrics.end(), [](const auto& one) {
-    return !one.second.source.starts_with(kWorkSource) && !one.second.source.starts_with(kEstimated);
+    const std::string& source = one.second.source;
+    return !source.starts_with(kWorkSource) && !source.starts_with(kEstimated) && !source.starts_with(kCpuEvents);
   });
 }
 

@@ -8,6 +8,8 @@
 #include <map>
 #include <set>
 
+#include "analyze/counters/useful.hpp"
+
 namespace rangescope::analyze {
 namespace {
 
@@ -51,7 +53,7 @@ std::optional<model::Metric> metric_of(const model::GroupMetric& metric,
     if (sum.deviation > 0) variance += std::pow(value(name).value_or(*all) - *all, 2);
   }
   out.value = *all;
-  out.source = variance > 0 ? "CPU events, sampled" : "CPU events";
+  out.source = std::string(kCpuEvents) + (variance > 0 ? ", sampled" : "");
   if (metric.formula.names().size() > 1) out.source += ": " + metric.formula.text();
   const double wide = kSigmas * std::sqrt(variance);
   out.min = std::max(0.0, out.value - wide);

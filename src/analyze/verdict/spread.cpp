@@ -89,6 +89,7 @@ void find_uneven(const Case& known, std::vector<model::Verdict>& out) {
     const auto& steady = known.region(row).steady;
     if (known.region(row).domain == "python") return 0.0;  // one function does different work in each call
     if (!steady || static_cast<double>(steady->occurrences) < kUnevenCount || nested(known.region(row))) return 0.0;
+    if (steady->wall_ns.median < kTooShortNs) return 0.0;  // that is the recording's own
     const bool wide = steady->wall_ns.p95 > kUnevenTimes * steady->wall_ns.median;
     const double more = above_median(*steady);
     return wide && more >= kUnevenShare * steady->wall_total_ns ? more / known.side_by_side(row) : 0.0;

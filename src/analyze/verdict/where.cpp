@@ -188,8 +188,7 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   const double measured = known.has_timeline() ? 0 : known.whole_ns();
   if (!known.has_timeline() && (best >= kAlmostAll * all || (measured > 0 && best >= kAlmostAll * measured))) return;
   const model::Region& region = known.region(hot);
-  const bool sampled = region.module && std::isnan(region.wall.per_occurrence_ns.median);  // calls are not counted
-  const std::string times = sampled || region.occurrences < 1
+  const std::string times = region.sampled() || region.occurrences < 1
                                 ? std::string()
                                 : ", " + base::counted(static_cast<std::uint64_t>(region.occurrences), "call");
   std::string text;
@@ -198,7 +197,7 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
     best = std::min(best, known.inside_ns());  // start/end ranges of one name may be open side by side
     saves = best;
     text = fmt::format("{} self time ({}{}{})", share_text(best / known.whole_ns()), format_ns(best), times,
-                       gpu ? ", no GPU work" : "");
+                       gpu && !report.kernels_chosen ? ", no GPU work" : "");
   } else {
     text = fmt::format("most {} of all ranges ({}{})", region.gpu ? "GPU time" : "wall time", format_ns(best), times);
   }

@@ -197,9 +197,8 @@ base::Result<Document> cpu_page(const model::Report& report, const Style& style)
     many = whole ? base::counted(static_cast<std::uint64_t>(region->threads), "thread") : "all threads";
     if (wall > 1.01 * run) many += ", which ran and waited " + format_ns(wall);
   } else {
-    const bool sampled = region->module && std::isnan(region->wall.per_occurrence_ns.median);
-    many = sampled ? "calls that are not counted"
-                   : base::counted(static_cast<std::uint64_t>(region->occurrences), "instance");
+    many = region->sampled() ? "calls that are not counted"
+                             : base::counted(static_cast<std::uint64_t>(region->occurrences), "instance");
     if (region->unclosed > 0) many += fmt::format(" and {} that never ended", region->unclosed);
     if (region->kind == model::RangeKind::kStartEnd && wall > 1.01 * region->wall.inclusive_ns)
       many = "all threads during " + many;

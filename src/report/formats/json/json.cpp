@@ -208,7 +208,7 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
               region.domain);
   json.fields("name_escaped", json.take_escaped(), "kind", kind_name(region.kind));
   if (region.module) json.field("module", true);
-  if (region.module && std::isnan(region.wall.per_occurrence_ns.median)) json.field("sampled", true);
+  if (region.sampled()) json.field("sampled", true);
   json.fields("process", pid_of(report, region.process), "process_index", region.process, "thread", region.thread);
   for (const model::Measure& measure : model::measures())
     if (measure.tag.find('.') == std::string_view::npos) json.field(measure.tag, measure.get(region));
