@@ -145,6 +145,28 @@ int filtered_fork() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 100;
 }
 
+// ---- children that may no longer write where the captures are
+// ----------------------------------------------------------- After another root (word "root") or another user: three
+// children, one after the other.
+int away() {
+  pairs(1);
+  const bool gone =
+      word == "root" ? chroot("/proc/self") == 0 && chdir("/") == 0 : setgid(65534) == 0 && setuid(65534) == 0;
+  if (!gone) return 77;
+  for (int i = 0; i < 3; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      pairs(100, "child");
+      _exit(3);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 3) return 100;
+  }
+  pairs(1);
+  return 9;
+}
+
 // ---- namespaces of the linker --------------------------------------------------------------------------------------
 int namespaces() {
   for (int i = 0; i < spaces; ++i) {
@@ -173,6 +195,7 @@ int main(int argc, char** argv) {
                                                       {"no_second_map", no_second_map},
                                                       {"filtered", filtered},
                                                       {"filtered_fork", filtered_fork},
+                                                      {"away", away},
                                                       {"namespaces", namespaces},
                                                       {"leaf", leaf}};
   const auto scenario = scenarios.find(argv[1]);

@@ -66,6 +66,19 @@ TEST_F(Cornered, FilterAndAChild) {
   EXPECT_EQ(losses(session), "filtered_process ");
 }
 
+TEST_F(Cornered, ChildrenThatMayNotWriteAreCounted) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can change its root directory or user";
+  for (const char* way : {"root", "user"}) {
+    SCOPED_TRACE(way);
+    const auto session = recorded({"away", way});
+    EXPECT_EQ(outcome_.ended, "exit 9");
+    EXPECT_EQ(closed(session, "pair"), 2u);
+    EXPECT_EQ(losses(session), "capture_unreachable ");
+    for (const model::Loss& loss : session.losses) EXPECT_EQ(loss.count, 300u);
+    fs::remove_all(folder_ / "captures");
+  }
+}
+
 // The sum of what was recorded and of what is told to be missing is what the program did.
 TEST_F(Cornered, NamespacesOfTheLinker) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer's runtime cannot be loaded into a second namespace";

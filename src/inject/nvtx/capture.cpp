@@ -238,12 +238,19 @@ void* map_reserved(const CaptureFile& state, std::uint64_t at, std::size_t bytes
   return mapped;
 }
 
-// For whoever asks why there is no capture of this process.
-void leave_reason(const char* folder, int error) {
+// For whoever asks why there is no capture of this process. False where nothing at all can be written there.
+bool leave_reason(const char* folder, int error) {
   char reason[16], path[PATH_MAX + 64];
   snprintf(reason, sizeof reason, "%d", error);
   snprintf(path, sizeof path, "%s/%d%s", folder, static_cast<int>(getpid()), native::kRefusedSuffix);
-  if (symlink(reason, path) != 0) return;  // nothing can be written there at all
+  return symlink(reason, path) == 0 || errno == EEXIST;
+}
+
+// From now on drops of this process, the child of a fork, are counted in the file that it has from its parent.
+void count_with_ancestor(native::FileHeader& header) {
+  process.cut_off.store(true, std::memory_order_release);
+  for (std::uint32_t i = 0; i < native::kDropReasons; ++i)
+    bump(header, i, process.early[i].exchange(0, std::memory_order_relaxed));
 }
 
 // Null with its errno when it cannot be had.
@@ -352,7 +359,7 @@ bool capture_prepare() {
   if (getauxval(AT_SECURE) != 0) {  // set-user-id and the like: a file of another user, wherever the caller says
     if (process.no_file.exchange(1) == 0) {
       const auto user = syscall(SYS_setfsuid, getuid()), group = syscall(SYS_setfsgid, getgid());
-      leave_reason(made->folder, EPERM);
+      (void)leave_reason(made->folder, EPERM);
       syscall(SYS_setfsuid, user);
       syscall(SYS_setfsgid, group);
     }
@@ -403,7 +410,9 @@ CaptureFile* capture_file(std::uint32_t window) {
   int error = 0;
   CaptureFile* made = make_file(folder, window, error);
   if (made == nullptr) {
-    if (process.no_file.exchange(std::uint64_t{window} + 1) != std::uint64_t{window} + 1) leave_reason(folder, error);
+    native::FileHeader* const above = ancestor.load(std::memory_order_acquire);
+    if (!leave_reason(folder, error) && above != nullptr) count_with_ancestor(*above);
+    process.no_file.store(std::uint64_t{window} + 1, std::memory_order_release);
     known = process.file.load(std::memory_order_acquire);
     return known != nullptr && known->window == window ? known : nullptr;
   }
@@ -482,6 +491,8 @@ void capture_count(Drop why, std::uint64_t count) {
   if (file == nullptr) {
     if (process.filtered.load(std::memory_order_relaxed))
       bump(*ancestor.load(std::memory_order_acquire), static_cast<std::uint32_t>(Drop::kFiltered), count);
+    else if (process.cut_off.load(std::memory_order_acquire))
+      bump(*ancestor.load(std::memory_order_acquire), index, count);
     else
       process.early[index].fetch_add(count, std::memory_order_relaxed);
     return;

@@ -25,6 +25,7 @@ struct alignas(wire::native::kLargestPage) Process {
   std::atomic<CaptureFile*> older, spare;     ///< of the window before, and of one before that: its place is used again
   std::atomic<std::uint64_t> no_file;         ///< none can be made for this window, plus 1: do not try for ever
   std::atomic<bool> filtered;                 ///< none was tried, for a seccomp filter might kill for that
+  std::atomic<bool> cut_off;                  ///< neither a file nor the reason can be written (chroot, setuid)
   std::atomic<std::uint64_t> first_range_id;  ///< FileHeader::first_range_id
   std::atomic<std::uint64_t> early[wire::native::kDropReasons];  ///< counted before there was a file
 };
