@@ -252,6 +252,7 @@ base::Result<void> Engine::relaunches() {
 base::Result<void> Engine::repetitions() {
   std::vector<fs::path> done;
   std::optional<base::Ended> whole;
+  bool captured = false;
   runner_->ran_before();
   const bool automatic = args_.repeat == kAutoRepeat;
   const int most = automatic ? kMostRepeats : args_.repeat;
@@ -287,6 +288,7 @@ base::Result<void> Engine::repetitions() {
     }
     cut_.insert(cut_.end(), one.cut_.begin(), one.cut_.end());
     counters_ = one.counters_;  // a program that dies while it is counted is not counted again
+    captured = captured || !one.captured_.empty();
     if (one.captured_.empty() || ended.code != 0 || one.runner_->interrupted()) {
       findings_ = one.findings_;
       repeated_ = one.concluded_;
@@ -300,7 +302,14 @@ base::Result<void> Engine::repetitions() {
   }
   last_ = alone_ = whole;
   if (whole) (void)record_->ended(*whole);  // finish() reports a failure
-  if (repeated_) return {};
+  if (repeated_) {
+    const auto kept = runs::repeats_of(run_);
+    if (captured) captured_.emplace_back("native");
+    base::warn(repeated_->message + (captured && !kept.empty() ? "; the report is of repetition " +
+                                                                     runs::median_repeat(kept).filename().string()
+                                                               : ""));
+    return {};
+  }
   const fs::path median = runs::median_repeat(done);
   native_session_ = TRY(read::read_any(median / "native"));
   native_capture_ = median / "native";

@@ -84,6 +84,17 @@ class Compare(unittest.TestCase):
         self.assertEqual((status["outcome"], status["exit_code"]), ("program_failed", 7))
         self.assertIn("repetition 1 of 3", status["message"])
 
+    def test_a_later_failure_is_told_and_leaves_the_others(self):
+        count = self.path("count")
+        fails_thirdly = f'echo >> {count}; {STEADY} 20 0; [ $(wc -l < {count}) != 3 ] || exit 7'
+        done = self.tool("profile", "--repeat", 5, "--output", "third", "--", "sh", "-c", fails_thirdly)
+        self.assertEqual(done.returncode, 7)
+        self.assertRegex(done.stderr, "warning: repetition 3 of 5: the program ended by exit code 7; "
+                                      "the report is of repetition 00[123]")
+        status = load(self.path("third", os.listdir(self.path("third"))[0], "status.json"))
+        self.assertEqual(status["exit_code"], 7)
+        self.assertEqual([loss for loss in status["losses"] if loss["kind"] == "stage_empty"], [])
+
     def test_the_region_that_changed_comes_first(self):
         result = self.json("same1", "slow", "--metric", "wall_ns.min")  # the quietest number of a busy machine
         self.assertEqual(result["noise"], "runs")
