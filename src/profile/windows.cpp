@@ -376,6 +376,8 @@ std::string Windows::State::status() {
 
 std::string Windows::State::answer(std::string_view request) {
   if (request == "start") return start();
+  if (request == "stop" && choice.keep_last)
+    return "error --keep-last records all the time; keep its last stretch with: rangescope ctl RUN mark NAME\n";
   if (request == "stop") return stop();
   if (request == "status") return status();
   if (request.starts_with("mark ")) return mark(std::string(request.substr(sizeof "mark " - 1)));

@@ -208,6 +208,8 @@ class Windows(unittest.TestCase):
     def test_a_flight_recorder_keeps_the_last_seconds(self):
         steps, _ = self.profile(STEPS, "--keep-last", "1s")
         time.sleep(2.6)
+        self.assertIn("ctl RUN mark NAME", self.ctl("stop", code=64).stderr)
+        self.assertEqual(self.ctl("status").stdout.splitlines()[0], "recording")
         marked = self.ctl("mark", "here").stdout.strip()
         self.assertEqual(marked, f"{os.path.dirname(self.captures())}/marks/here")
         self.assertIn("a mark of that name exists", self.ctl("mark", "here", code=64).stderr)
