@@ -337,6 +337,17 @@ class Ending {
   void send(int signal, bool had_it) const {
     if (!had_it) ::kill(to_group_ ? -child_ : child_, signal);
   }
+  /// Whether a process of the program sent it, which is in our group: to the group, that is, and so to the program too.
+  /// What it sends to us alone cannot be told from that, and was not for the program either.
+  [[nodiscard]] bool sent_it(pid_t sender) const {
+    if (sender <= 0 || ::getpgid(sender) != ::getpgrp()) return false;
+    for (pid_t at = sender; at > 1 && at != ::getpid();) {
+      if (at == child_) return true;
+      const auto known = process_at(at);
+      at = known ? known->parent : 0;
+    }
+    return !mark_.empty() && is_marked(sender, mark_);  // an orphan
+  }
   /// To everybody: its time is up.
   void send_all(int signal) const {
     ::kill(own_group_ ? -child_ : child_, signal);
@@ -458,11 +469,12 @@ Result<Ended> run(const Command& command) {
   const LeftGroup left(command.leave_group);
   foreground.given_to(pid);
   ending.of(pid);
+  const bool shares_group = !command.own_group && !left.done();
   for (const Arrived& arrived : early) {
+    if (shares_group && ending.sent_it(arrived.sender)) continue;
     ended.forwarded = arrived.signal;
     ending.send(arrived.signal, false);
   }
-  const bool shares_group = !command.own_group && !left.done();
   auto next_tick = start + command.tick_every;
   std::optional<Clock::time_point> deadline, linger_until;
   if (command.timeout) deadline = start + *command.timeout;
@@ -531,6 +543,7 @@ Result<Ended> run(const Command& command) {
     ending.bury();
     if (moved && !running) linger_until = Clock::now() + kLinger;
     signals.drain([&](const Arrived& arrived) {
+      if (shares_group && ending.sent_it(arrived.sender)) return;  // a word among its own processes
       ended.forwarded = arrived.signal;
       ending.send(arrived.signal, arrived.from_kernel && by_terminal(arrived.signal) && shares_group);
     });

@@ -125,7 +125,7 @@ TEST(Process, TimeLimitEndsWhatLeftTheGroup) {
 }
 
 TEST(Process, SigtermReachesTheWholeTreeInASharedGroup) {
-  Command command = quiet({"sh", "-c", "sleep 1000 & echo $!; kill -TERM $PPID; wait"});
+  Command command = quiet({"sh", "-c", "sleep 1000 & echo $!; setsid sh -c \"kill -TERM $PPID\"; wait"});
   command.forward_signals = true;
   const auto ended = run(command);
   ASSERT_TRUE(ended);
@@ -184,6 +184,31 @@ TEST(Process, ForwardsSignalsAndWaitsOn) {
   EXPECT_EQ(ended->exit_code, 7);
   EXPECT_EQ(ended->out, "got it\n");
   EXPECT_EQ(ended->forwarded, SIGTERM);
+}
+
+// In the foreground of a terminal, and as the leader of a session, we stay in the program's group.
+TEST(Process, WhatTheProgramSendsToItsGroupComesOnce) {
+  int out[2];
+  ASSERT_EQ(::pipe(out), 0);
+  const pid_t tool = ::fork();
+  if (tool == 0) {
+    ::setpgid(0, 0);
+    Command command = quiet({"sh", "-c",
+                             "trap 'echo term' TERM; trap 'echo usr1' USR1; kill -TERM 0; (kill -USR1 0; sleep 0.2);"
+                             "sleep 0.2; exit 3"});
+    command.forward_signals = true;
+    const auto ended = run(command);
+    if (!ended || ended->exit_code != 3 || ended->forwarded) ::_exit(1);
+    ::_exit(::write(out[1], ended->out.data(), ended->out.size()) < 0 ? 2 : 0);
+  }
+  ::close(out[1]);
+  char text[64];
+  const ssize_t got = ::read(out[0], text, sizeof text);
+  ::close(out[0]);
+  int status = 0;
+  ASSERT_EQ(::waitpid(tool, &status, 0), tool);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(std::string(text, static_cast<std::size_t>(std::max<ssize_t>(got, 0))), "term\nusr1\n");
 }
 
 // Ctrl-C reaches both; here the child is dead, and the signal still pending, before we wait for either.

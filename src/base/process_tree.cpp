@@ -69,15 +69,18 @@ std::vector<TreeMember> process_tree(pid_t root) {
   return out;
 }
 
+bool is_marked(pid_t pid, std::string_view entry) {
+  const auto environment = read_file("/proc/" + std::to_string(pid) + "/environ");
+  if (!environment) return false;
+  const auto entries = split(*environment, '\0');
+  return std::find(entries.begin(), entries.end(), entry) != entries.end();
+}
+
 std::vector<TreeMember> marked_processes(std::string_view entry) {
   std::vector<TreeMember> out;
   if (entry.empty()) return out;
-  for (const TreeMember& one : everybody()) {
-    const auto environment = read_file("/proc/" + std::to_string(one.pid) + "/environ");
-    if (!environment) continue;
-    const auto entries = split(*environment, '\0');
-    if (std::find(entries.begin(), entries.end(), entry) != entries.end()) out.push_back(one);
-  }
+  for (const TreeMember& one : everybody())
+    if (is_marked(one.pid, entry)) out.push_back(one);
   return out;
 }
 

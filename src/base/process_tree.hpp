@@ -28,6 +28,8 @@ struct TreeMember {
 [[nodiscard]] std::optional<std::uint64_t> process_start(pid_t pid);
 /// `root` and its descendants, zombies left out; empty when it is gone. One pass over /proc, a few milliseconds.
 [[nodiscard]] std::vector<TreeMember> process_tree(pid_t root);
+/// Whether the environment of a process at its start held `entry` ("NAME=value") and may be looked at by us.
+[[nodiscard]] bool is_marked(pid_t pid, std::string_view entry);
 /// Everybody whose environment at their start held `entry` ("NAME=value") and may be looked at by us.
 [[nodiscard]] std::vector<TreeMember> marked_processes(std::string_view entry);
 /// Somebody of the process group is there who is no zombie (the kernel counts those until their parent buries them).

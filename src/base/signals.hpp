@@ -4,6 +4,7 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/types.h>
 
 #include <functional>
 #include <string>
@@ -25,6 +26,7 @@ void outlive_file_limit();
 struct Arrived {
   int signal;
   bool from_kernel;
+  pid_t sender;  ///< of the last of this number, if a process of this PID namespace sent it; else 0
 };
 
 /// Owns the handlers while a child runs, and holds signals back in this thread but while it waits. Signals that we
