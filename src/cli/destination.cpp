@@ -117,7 +117,7 @@ profile::Talk talk_of(const ReportChoice& choice, int fd) {
   profile::Talk talk;
   talk.quiet = is_quiet();
   if (!is_quiet() || !choice.to.empty() || choice.format != report::kDefaultFormat)
-    talk.report = [&choice, fd](const profile::Analyzed& analyzed) { return write_report(analyzed, choice, fd); };
+    talk.report = [&choice, fd](const profile::Analyzed& analyzed) { return write_report(analyzed, choice, fd, true); };
   talk.report_tells = choice.to.empty();
   talk.finding = [&choice](const model::Finding& finding) {
     if (!is_quiet()) std::fputs(report::finding_text(finding, style_on(STDERR_FILENO, choice).color).c_str(), stderr);
@@ -159,14 +159,15 @@ base::Result<void> check_destination(const ReportChoice& choice, int fd) {
 }
 
 base::Result<void> write_to(const ReportChoice& choice, int default_fd,
-                            const std::function<base::Result<void>(report::Sink&, const report::Style&)>& write) {
+                            const std::function<base::Result<void>(report::Sink&, const report::Style&)>& write,
+                            bool may_leave) {
   const auto whole = [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
     TRY(write(sink, style));
     return sink.finish();
   };
   if (choice.to.empty() || choice.to == "-") {
     const int fd = choice.to == "-" ? STDOUT_FILENO : default_fd;
-    report::DescriptorSink sink(fd, fd == STDERR_FILENO ? "standard error" : "standard output");
+    report::DescriptorSink sink(fd, fd == STDERR_FILENO ? "standard error" : "standard output", may_leave);
     return whole(sink, style_on(fd, choice));
   }
   TRY(check_output(choice.to));
@@ -178,11 +179,13 @@ base::Result<void> write_to(const ReportChoice& choice, int default_fd,
   return whole(guard ? static_cast<report::Sink&>(guarded) : sink, style_on(-1, choice));
 }
 
-base::Result<void> write_report(const profile::Analyzed& analyzed, const ReportChoice& choice, int default_fd) {
+base::Result<void> write_report(const profile::Analyzed& analyzed, const ReportChoice& choice, int default_fd,
+                                bool may_leave) {
   auto exporter = TRY(report::find_exporter(choice.format));
-  return write_to(choice, default_fd, [&](report::Sink& sink, const report::Style& style) {
+  const auto write = [&](report::Sink& sink, const report::Style& style) {
     return exporter->write(analyzed.report, &analyzed.session, style, sink);
-  });
+  };
+  return write_to(choice, default_fd, write, may_leave);
 }
 
 }  // namespace rangescope::cli

@@ -32,6 +32,14 @@ void on_no_memory() {
   free_reserve();
 }
 
+// From now on somebody who reads our output may leave (`| head`): what is written to him fails, and the run is
+// concluded as ever. A handler, not SIG_IGN, which what we start would inherit.
+void outlive_readers() {
+  struct sigaction old {};
+  ::sigaction(SIGPIPE, nullptr, &old);
+  if ((old.sa_flags & SA_SIGINFO) == 0 && old.sa_handler == SIG_DFL) ::signal(SIGPIPE, [](int) {});
+}
+
 }  // namespace
 
 Worker::~Worker() {
@@ -57,11 +65,13 @@ base::Result<void> Worker::go_on_in_child() {
   if (done_ == nullptr) return {};
   std::fflush(nullptr);  // what is buffered would be written twice
   const pid_t parent = ::getpid(), child = ::fork();
+  if (child < 0) outlive_readers();
   if (child < 0) return {};
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);
     std::set_new_handler(nullptr);
+    outlive_readers();
     return {};
   }
   const auto ended = base::run({.running = child, .leave_group = true, .forward_signals = true});

@@ -17,8 +17,9 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
   ~Worker();
 
-  /// Forks once; later calls answer as the first. The child returns, and so does this process where no child can be
-  /// made. Else this process ends as the child does once that was done(), or returns how the child failed (kInternal).
+  /// Where somebody stops to read our output, that ends neither of both from here on. Forks once; later calls answer as
+  /// the first. The child returns, and so does this process where no child can be made. Else this process ends as the
+  /// child does once that was done(), or returns how the child failed (kInternal).
   [[nodiscard]] base::Result<void> go_on_in_child();
   /// Gives the memory back that was kept for the last words: 4 MiB of the heap. Before the fork this process does it by
   /// itself where none is left, so that the end of the program is noted.

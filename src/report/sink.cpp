@@ -52,7 +52,7 @@ void DescriptorSink::write(std::string_view bytes) {
 
 base::Result<void> DescriptorSink::finish() {
   flush();
-  if (error_ == 0) return {};
+  if (error_ == 0 || (error_ == EPIPE && may_leave_)) return {};
   return base::fail(base::Code::kIo, std::string("writing failed: ") + std::strerror(error_), name_);
 }
 

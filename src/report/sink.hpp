@@ -37,7 +37,9 @@ class FileSink final : public Sink {
 /// A descriptor that somebody else owns: standard output or standard error.
 class DescriptorSink final : public Sink {
  public:
-  DescriptorSink(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
+  /// `may_leave`: whoever reads there may have had enough (`| head`), which is no failure.
+  DescriptorSink(int fd, std::string name, bool may_leave = false)
+      : fd_(fd), name_(std::move(name)), may_leave_(may_leave) {}
   void write(std::string_view bytes) override;
   [[nodiscard]] base::Result<void> finish() override;
 
@@ -46,6 +48,7 @@ class DescriptorSink final : public Sink {
   int fd_;
   std::string name_;
   std::string buffer_;
+  bool may_leave_;
   int error_ = 0;
 };
 

@@ -137,6 +137,18 @@ class Ends(unittest.TestCase):
             self.assertEqual(status["exit_code"], code or (128 + fatal if stopped else 70))
             self.assertEqual(done.returncode, code or (-fatal if stopped else 70))
 
+    def test_a_reader_that_leaves(self):
+        """`| head`: the program's exit code, and a whole run."""
+        for form, code in (("json", 0), ("html", 7), ("table", 0)):
+            with self.subTest(form):
+                # Of standard output, or of standard error, where the table is.
+                line = f'"$@" {"2>&1 >/dev/null" if form == "table" else "2>/dev/null"} | head -c 30 >/dev/null; echo ${{PIPESTATUS[0]}}'
+                done = subprocess.run(["bash", "-c", line, "bash", RANGESCOPE, "profile", "--no-project", "-f", form, "--all", "--", "sh", "-c",
+                                       f"{VICTIM} unique 20000; exit {code}"], cwd=self.folder, stdout=subprocess.PIPE, text=True, timeout=120)
+                self.assertEqual(done.stdout, f"{code}\n")
+                status = self.status()
+                self.assertEqual((status["exit_code"], status["outcome"]), (code, "program_failed" if code else "ok"), status["message"])
+
     def test_small_stacks(self):
         """Smaller than what rangescope needs itself; the program's limit stays its own."""
         _, done = self.profile(f"ulimit -s; {VICTIM} leaf; exit 3", "ulimit -s 64;")
