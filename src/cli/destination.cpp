@@ -133,6 +133,12 @@ void say_kept(const std::filesystem::path& run, bool in_default_root) {
   const auto relative = error ? std::filesystem::path() : std::filesystem::relative(run, here, error);
   const bool below = !error && !relative.empty() && !relative.string().starts_with("..");
   const std::string shown = below ? relative.string() : run.string();
+  // Where this folder cannot be written the run is elsewhere, and `latest` would not find it.
+  if (in_default_root) {
+    const auto inside =
+        error ? std::filesystem::path() : std::filesystem::relative(run, here / runs::kDefaultRoot, error);
+    in_default_root = !error && !inside.empty() && !inside.string().starts_with("..");
+  }
   // The head of the report has its name already.
   base::info("run kept in " + (in_default_root ? std::string(runs::kDefaultRoot) : shown) +
              "; see it again: rangescope report " + base::shell_quote(in_default_root ? "latest" : shown));

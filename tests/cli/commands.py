@@ -276,6 +276,17 @@ class Profile(InAFolder):
         self.assertEqual([f["id"] for f in self.file("report.json")["findings"]], ["machine.no_counters"])
         self.assertNotEqual(self.tool("profile", "--strict", "--metrics", "roofline", VICTIM).returncode, 0)
 
+    def test_a_run_that_is_kept_elsewhere_is_named(self):
+        def kept(folder):
+            done = cases.run([TOOL, "profile", "--no-project", "--", VICTIM], cwd=folder, env={**self.env, "XDG_STATE_HOME": self.folder})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return re.search(r"run kept in (\S+); see it again: rangescope report (\S+)", done.stderr).groups()
+        self.assertEqual(kept(self.folder), ("rangescope-runs", "latest"))
+        where, again = kept("/proc")  # no folder can be made there, not by root either
+        self.assertEqual(where, again)
+        self.assertEqual(os.path.dirname(where), f"{self.folder}/rangescope/runs")
+        self.assertEqual(cases.run([TOOL, "report", again], cwd="/proc", env=self.env).returncode, 0)
+
     def test_repetitions_have_a_mean_and_a_deviation(self):
         self.assertEqual(self.tool("profile", "-q", "--repeat", "3", VICTIM).returncode, 0)
         self.assertIn("+- runs", self.tool("report").stdout)
