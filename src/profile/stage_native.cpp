@@ -30,7 +30,8 @@ std::string why_unopened(const WindowChoice& windows) {
   if (windows.counted->range.empty())
     return "the program did not call cudaProfilerStart() or cuProfilerStart() (--capture-range)";
   return "the program ended before instance " + std::to_string(windows.counted->first) + " of range " +
-         base::printable(windows.counted->range) + " (--window)";
+         base::printable(windows.counted->range) + " (--window" +
+         (windows.counted->range.find_first_of("*?>") == std::string::npos ? ")" : " takes its own name, no pattern)");
 }
 
 /// Why the CPU was not sampled, behind a colon; "" where it was switched off.

@@ -246,7 +246,10 @@ struct Windows::State {
   void in_child(std::uint32_t window, const std::function<void()>& work);
   void bury(bool wait);
   void rotate();
-  void look(const Closed& closed);
+  void look(std::uint32_t window);
+  /// What the last look saw, once its child was buried.
+  [[nodiscard]] std::optional<History> looked();
+  void tell_unseen(std::uint32_t last);
   [[nodiscard]] std::string mark(const std::string& name);
 };
 
@@ -402,7 +405,7 @@ void Windows::State::rotate() {
   if (before) ring.back().recorder.emplace(std::move(*before));
   opened(page.start_ns);
   closes = Clock::now() + *choice.keep_last / 2;
-  if (choice.when) look(ring.back());
+  if (choice.when) look(ring.back().window);
   while (!ring.empty() && Clock::now() - ring.front().at > *choice.keep_last) {
     fs::remove_all(base::in_place(folder_of(ring.front().window)), error);
     ring.pop_front();
@@ -410,17 +413,42 @@ void Windows::State::rotate() {
 }
 
 /// How long the range took in a window that was closed, read by a child.
-void Windows::State::look(const Closed& closed) {
+void Windows::State::look(std::uint32_t window) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return;
   in_child(0, [&] {
-    const auto seen = History::of(folder_of(closed.window), choice.when->range);
+    const auto seen = History::of(folder_of(window), choice.when->range);
     (void)!::write(ends[1], &seen, sizeof seen);
   });
   ::close(ends[1]);
   // A pipe holds it all. It is read when the child was buried.
   if (looking >= 0) ::close(looking);
   looking = ends[0];
+}
+
+std::optional<History> Windows::State::looked() {
+  History seen;
+  if (looking < 0 || ::read(looking, &seen, sizeof seen) != static_cast<ssize_t>(sizeof seen)) return std::nullopt;
+  ::close(std::exchange(looking, -1));
+  return seen;
+}
+
+/// A condition that nothing could meet, once all is over. `last`: the window in which the program ended, 0: none.
+void Windows::State::tell_unseen(std::uint32_t last) {
+  if (!choice.when) return;
+  if (const auto seen = looked()) history.add(*seen);
+  if (history.count == 0 && last != 0) {
+    look(last);
+    bury(true);
+    if (const auto seen = looked()) history.add(*seen);
+  }
+  if (history.count > 0) return;
+  const std::string& range = choice.when->range;
+  const auto above = range.rfind('>');
+  base::warn("--when: no range '" + base::printable(range) + "' ended while the program ran" +
+             (above == std::string::npos ? std::string("; it is a name, not a pattern")
+                                         : "; name the range alone: " +
+                                               base::printable(base::trim(std::string_view(range).substr(above + 1)))));
 }
 
 /// The windows of the last seconds become a run of their own.
@@ -464,14 +492,13 @@ void Windows::State::turn() {
     }
   }
   follow_count();
-  if (History seen; looking >= 0 && ::read(looking, &seen, sizeof seen) == static_cast<ssize_t>(sizeof seen)) {
-    ::close(std::exchange(looking, -1));
+  if (const auto seen = looked()) {
     const double limit_ns = history.limit_ns(*choice.when);
-    history.add(seen);
-    if (limit_ns > 0 && seen.longest_ns > limit_ns) {
+    history.add(*seen);
+    if (limit_ns > 0 && seen->longest_ns > limit_ns) {
       const std::string said = mark(fmt::format("when-{}", ++own_marks));
       base::info(fmt::format("--when: {} took {} (more than {}): {}", base::printable(choice.when->range),
-                             base::format_ns(seen.longest_ns), base::format_ns(limit_ns), base::trim(said)));
+                             base::format_ns(seen->longest_ns), base::format_ns(limit_ns), base::trim(said)));
     }
   }
   const auto now = Clock::now();
@@ -513,11 +540,13 @@ void Windows::State::run() {
     base::warn(std::string("windows can no longer be opened or closed: ") + error.what());
   }
   follow_count();
-  if (open.start_ns != 0) (void)stop();
+  const std::uint32_t last = open.start_ns != 0 ? open.window : 0;
+  if (last != 0) (void)stop();
   for (Closed& closed : ring)
     if (closed.recorder) in_child(closed.window, [&] { closed.recorder->finish(); });
   ring.clear();
   bury(true);  // they end with this thread
+  tell_unseen(last);
 }
 
 base::Result<std::unique_ptr<Windows>> Windows::begin(const fs::path& captures, const WindowChoice& choice,

@@ -164,6 +164,8 @@ class Windows(unittest.TestCase):
         steps, _ = self.profile(STEPS, "--window", "nothing:5-6")
         _, told = self.end(steps)
         self.assertIn("the program ended before instance 5 of range nothing", told)
+        steps, _ = self.profile(STEPS, "--window", "st*:1-2")
+        self.assertIn("instance 1 of range st* (--window takes its own name, no pattern)", self.end(steps)[1])
         for wrong in ("step", "step:", ":1-2", "step:0-2", "step:3-2", "step:a-b", "step:-1", "x" * 300 + ":1"):
             self.assertIn("--window", self.tool("profile", "--window", wrong, "--", "true", code=64).stderr)
         self.tool("profile", "--window", "step:1", "--for", "1s", "--", "true", code=64)
@@ -256,6 +258,15 @@ class Windows(unittest.TestCase):
         slow, = glob.glob(f"{self.folder}/rangescope-runs/*/marks/*")
         self.assertGreater(self.regions(self.report("report", slow))[("step",)]["wall_ns"]["max"], 300e6)
         self.assertLess(self.regions(self.report())[("step",)]["wall_ns"]["max"], 50e6)
+        self.assertNotIn("warning: --when", told)
+        for condition, hint in (("outer > step > 1us", "name the range alone: step"), ("st* > 1us", "a name, not a pattern")):
+            steps, _ = self.profile(program, "--keep-last", "1s", "--when", condition)
+            _, told = self.end(steps, -signal.SIGABRT)
+            self.assertRegex(told, f"warning: --when: no range '.*' ended while the program ran; .*{hint}")
+        short = "import rangescope\nprint('ready', flush=True)\nwith rangescope.range('step'): pass"
+        steps, _ = self.profile(short, "--keep-last", "10s", "--when", "step > 1s")  # it is in the last window alone
+        _, told = self.end(steps, 0)
+        self.assertNotIn("warning: --when", told)
         for wrong in ("step", "step > ", "> p99", "step > p0", "step > p100", "step > p99 * 0", "step > 3ms * 2", "step > x"):
             self.tool("profile", "--keep-last", "1s", "--when", wrong, "--", "true", code=64)
         self.tool("profile", "--when", "step > 1ms", "--", "true", code=64)
