@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/gpu.hpp"
@@ -17,6 +18,9 @@ struct MetricDef {
   std::string unit;    ///< "" where it has none or nobody knows
   std::string source;  ///< "cupti", "ncu", "derived: <formula>"
 };
+
+/// Begins the source of events of the CPU.
+inline constexpr std::string_view kCpuEvents = "CPU events";
 
 struct MetricValue {
   std::uint32_t metric = 0;  ///< index into Session::metrics

@@ -37,8 +37,6 @@ struct UsefulFlop {
 
 /// How the source of a rate begins: it names what the user gave, not what a counter measured.
 inline constexpr std::string_view kWorkSource = "--work ";
-/// Begins the source of events of the CPU.
-inline constexpr std::string_view kCpuEvents = "CPU events";
 /// True where a metric of the region was measured or sampled.
 [[nodiscard]] bool has_counters(const model::Region& region);
 

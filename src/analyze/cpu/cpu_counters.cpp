@@ -8,8 +8,6 @@
 #include <map>
 #include <set>
 
-#include "analyze/counters/useful.hpp"
-
 namespace rangescope::analyze {
 namespace {
 
@@ -53,7 +51,7 @@ std::optional<model::Metric> metric_of(const model::GroupMetric& metric,
     if (sum.deviation > 0) variance += std::pow(value(name).value_or(*all) - *all, 2);
   }
   out.value = *all;
-  out.source = std::string(kCpuEvents) + (variance > 0 ? ", sampled" : "");
+  out.source = std::string(model::kCpuEvents) + (variance > 0 ? ", sampled" : "");
   if (metric.formula.names().size() > 1) out.source += ": " + metric.formula.text();
   const double wide = kSigmas * std::sqrt(variance);
   out.min = std::max(0.0, out.value - wide);

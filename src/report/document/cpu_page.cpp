@@ -80,7 +80,7 @@ Grid counter_grid(const model::Report& report, const model::Region& region) {
              {"records", true, false, 2}});
   grid.least = 40;
   for (const auto& [name, metric] : region.metrics) {
-    if (!metric.source.starts_with("CPU events")) continue;
+    if (!metric.source.starts_with(model::kCpuEvents)) continue;
     const auto titled =
         std::find_if(report.metric_columns.begin(), report.metric_columns.end(),
                      [&, &metric_name = name](const auto& column) { return column.name == metric_name; });
