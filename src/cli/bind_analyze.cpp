@@ -34,7 +34,7 @@ void bind_kernels(const Arguments& app, model::KernelSelection& kernels) {
                      into->clear();
                      for (const std::string& written : all) {
                        auto pattern = model::KernelPattern::parse(written);
-                       if (!pattern) refuse(name, base::to_string(pattern.error()), pattern.error().hint);
+                       if (!pattern) refuse(name, pattern.error().what, pattern.error().hint);
                        into->push_back(std::move(*pattern));
                      }
                    })

@@ -135,7 +135,8 @@ base::Result<model::Session> read_text(std::string_view text, const std::string&
       const double total = time_of(line.substr(line.rfind(": ") + 2)).value_or(0);
       if (tables == 1) (line.starts_with("Self CPU") ? cpu_total : gpu_total) = total;
     } else if (tables == 1 && cpu_total == 0 && gpu_total == 0) {
-      const std::vector<std::string> cells = cells_of(line);
+      std::vector<std::string> cells = cells_of(line);
+      if (cells.size() + 1 == fields.size() && fields.back() == Field::kOther) cells.emplace_back();  // no stack
       if (auto row = parse(cells, fields))
         lines.push_back(std::move(*row));
       else if (cells.size() > 2)

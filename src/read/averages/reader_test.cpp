@@ -54,6 +54,13 @@ TEST(Averages, RowsThatWereNotPrintedAreMissed) {
   EXPECT_NE(out.find("cut\nloss rows_missing 0\n"), std::string::npos) << out;
 }
 
+// key_averages(group_by_stack_n=3) of PyTorch 1.13: functions of the engine have no stack.
+TEST(Averages, RowsWithoutAStack) {
+  const std::string out = show(read_text(golden("stack.txt"), "x"));
+  EXPECT_NE(out.find("torch::autograd::AccumulateGrad x40 cpu 407000/137000"), std::string::npos) << out;
+  EXPECT_EQ(out.find("loss"), std::string::npos) << out;
+}
+
 TEST(Averages, TheFirstOfSeveralTablesIsRead) {
   const std::string text = golden("cuda.txt");
   EXPECT_EQ(show(read_text(text + text, "x")), kCuda + "loss ignored_table 1\n");
