@@ -103,7 +103,7 @@ base::Result<std::string> run_page(const std::filesystem::path& run) {
   const auto manifest = TRY(runs::read_manifest(run));
   std::string page;
   const auto field = [&](std::string_view name, const std::string& value) {
-    if (!value.empty()) page += fmt::format("{:<12}{}\n", name, base::printable(value));
+    if (!value.empty()) page += fmt::format("{:<11} {}\n", name, base::printable(value));
   };
   field("run", run.string());
   field("command", command_of(manifest));
