@@ -36,6 +36,8 @@ namespace rangescope::model {
 
 /// How ncu spells the default domain; in this model its name is "".
 inline constexpr std::string_view kDefaultDomain = "<default domain>";
+/// How tables mark a start/end range, behind its name.
+inline constexpr std::string_view kStartEndMark = " [start/end]";
 /// What makes an expression, or a kernel's name, a regular one.
 inline constexpr std::string_view kRegexPrefix = "regex:";
 

@@ -238,6 +238,13 @@ TEST(Normalize, APathAsTablesPrintItIsAnExpression) {
   EXPECT_EQ(normalized("regex:^a > b$"), "regex:^a > b$/ | regex:^a > b$");
 }
 
+TEST(Normalize, AStartEndRangeAsTablesPrintItIsOne) {
+  EXPECT_EQ(normalized("request [start/end]"), "- | request");
+  EXPECT_EQ(normalized("LLM@request, 7 [start/end]"), "- | LLM@request\\, 7");
+  EXPECT_EQ(normalized("LLM@req* [start/end]"), "- | regex:^LLM$@^req.*$");
+  EXPECT_EQ(normalized("request [start/end];decode"), "- | request ; decode/ | decode");
+}
+
 TEST(Normalize, WhatSaysItsKindStays) {
   EXPECT_EQ(normalized("decode/"), "decode/ | -");
   EXPECT_EQ(normalized("[A/*/B]"), "[A/*/B] | -");

@@ -103,6 +103,23 @@ std::optional<NormalizedTerm> path_term(std::string_view piece) {
   return term;
 }
 
+/// `LLM@request [start/end]`, as tables print start/end ranges.
+std::optional<NormalizedTerm> marked_term(std::string_view piece) {
+  if (!piece.ends_with(kStartEndMark) || piece.starts_with(kRegexPrefix)) return std::nullopt;
+  NormalizedTerm term;
+  term.written = std::string(piece);
+  piece.remove_suffix(kStartEndMark.size());
+  const std::size_t at = piece.find('@');
+  const std::string_view domain = at == std::string_view::npos ? "" : piece.substr(0, at);
+  const std::vector<std::string> path{std::string(base::trim(piece.substr(domain.empty() ? 0 : at + 1)))};
+  if (piece.find('*') == std::string_view::npos)
+    term.start_end = expression_of(domain, path, RangeKind::kStartEnd);
+  else
+    term.start_end = std::string(kRegexPrefix) + (domain.empty() ? "" : whole_name(domain, true) + "@") +
+                     whole_name(path.front(), true);
+  return term;
+}
+
 std::string shown(const NormalizedTerm& term) {
   std::string text;
   if (term.push_pop) text = "'" + *term.push_pop + "'";
@@ -124,6 +141,10 @@ base::Result<Normalized> normalize(std::string_view written) {
       auto good = TRY(checked(*path));
       out.notes.push_back("'" + std::string(piece) + "' is a path: taken as '" + *good.push_pop + "'.");
       out.terms.push_back(std::move(good));
+      continue;
+    }
+    if (const auto marked = marked_term(piece)) {
+      out.terms.push_back(TRY(checked(*marked)));
       continue;
     }
     auto parsed = parse_range_syntax(piece);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "read/index.hpp"
 #include "read/open_ranges.hpp"
 
@@ -134,6 +135,20 @@ class Appender {
     return results_ ? 0 : count(to_.processes);
   }
 
+  /// The time between recordings of different runs: far apart for how long they are, without a process in common; or 0.
+  [[nodiscard]] std::int64_t apart_ns() const {
+    constexpr std::int64_t kLengths = 10, kLeast_ns = 10'000'000'000;
+    const std::int64_t begin = from_.begin_ns + shift_, end = from_.end_ns + shift_;
+    const std::int64_t gap = std::max(begin - to_.end_ns, to_.begin_ns - end);
+    if (gap < kLeast_ns || gap / kLengths < to_.end_ns - to_.begin_ns + end - begin) return 0;
+    const auto common = [this](const model::Process& one) {
+      return std::ranges::any_of(to_.processes, [&](const model::Process& other) {
+        return one.pid == other.pid && from_.strings.view(one.name) == to_.strings.view(other.name);
+      });
+    };
+    return std::ranges::any_of(from_.processes, common) ? 0 : gap;
+  }
+
   void align_clocks() {
     processes_of_to_ = count(to_.processes);
     results_ = has_timeline(to_) && !has_timeline(from_) && !to_.processes.empty();
@@ -145,13 +160,20 @@ class Appender {
       to_.end_ns = from_.end_ns;
       return;
     }
-    if (to_.clock.anchor_unix_ns != 0 && from_.clock.anchor_unix_ns != 0) {
+    const auto not_aligned = [this](const std::string& why) {
+      to_.losses.push_back({"clocks_not_aligned", 0,
+                            (from_.sources.empty() ? std::string("an input") : from_.sources[0].path) + ": " + why +
+                                ": durations can be compared between inputs, timestamps cannot"});
+    };
+    if (aligned_) {
       shift_ = (from_.clock.anchor_unix_ns - from_.clock.anchor_ns) - (to_.clock.anchor_unix_ns - to_.clock.anchor_ns);
+      if (const std::int64_t gap = apart_ns(); gap > 0) {
+        shift_ = to_.begin_ns - from_.begin_ns;
+        not_aligned("other processes, " + base::format_ns(static_cast<double>(gap)) +
+                    " apart from the inputs before it");
+      }
     } else {
-      to_.losses.push_back(
-          {"clocks_not_aligned", 0,
-           (from_.sources.empty() ? std::string("an input") : from_.sources[0].path) +
-               ": its clock's UTC time is unknown: durations can be compared between inputs, timestamps cannot"});
+      not_aligned("its clock's UTC time is unknown");
     }
     to_.begin_ns = std::min(to_.begin_ns, from_.begin_ns + shift_);
     to_.end_ns = std::max(to_.end_ns, from_.end_ns + shift_);

@@ -129,6 +129,25 @@ TEST(Join, TimelinesAreLaidSideBySideOnOneClock) {
   EXPECT_TRUE(s.losses.empty());
 }
 
+TEST(Join, RunsFarApartBeginAtOnce) {
+  const auto joined = [](std::uint32_t pid) {
+    std::vector<model::Session> inputs;
+    for (int i = 0; i < 2; ++i) {
+      inputs.push_back(timeline());
+      inputs.back().clock.anchor_unix_ns = 1'000'000 + i * std::int64_t{60'000'000'000};
+    }
+    inputs[1].processes[0].pid = pid;
+    return join(std::move(inputs));
+  };
+  const model::Session two = joined(8);
+  EXPECT_EQ(two.end_ns, 1000);
+  EXPECT_EQ(two.ranges[2].start_ns, 100);
+  ASSERT_EQ(two.losses.size(), 1u);
+  EXPECT_EQ(two.losses[0].kind.id(), "clocks_not_aligned");
+  EXPECT_NE(two.losses[0].detail.find("other processes, 60.00 s apart"), std::string::npos) << two.losses[0].detail;
+  EXPECT_EQ(joined(7).end_ns, 60'000'001'000) << "files of one program";
+}
+
 TEST(Join, WhatRanksLoseInTheSameWordsStandsOnce) {
   std::vector<model::Session> inputs;
   for (const char* file : {"a.rstrace", "b.rstrace"}) {

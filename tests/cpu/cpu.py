@@ -35,6 +35,11 @@ def kernel_allowed():
         return os.geteuid() == 0 or int(f.read()) < 2
 
 
+def stolen_s():
+    with open("/proc/stat", encoding="ascii") as file:
+        return int(file.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
+
+
 class Profiled(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="rangescope-cpu-")
@@ -45,9 +50,12 @@ class Profiled(unittest.TestCase):
         shutil.rmtree(self.folder)
 
     def profile(self, *command, rate="999Hz", expect=0, options=(), env=None):
-        """Report and what the program printed of itself."""
+        """Report and what the program printed of itself; self.stolen: seconds that the host took from the cores per second meanwhile, in
+        which a thread runs for its samples and waits for its CPU time."""
+        begin, stolen = time.monotonic(), stolen_s()
         done = cases.run([TOOL, "profile", "--no-project", "--sample", "off", "--cpu", rate, *options, "-o", "report.txt", "--", *command],
                          cwd=self.folder, env={**self.env, **(env or {})})
+        self.stolen = (stolen_s() - stolen) / (time.monotonic() - begin)
         if done.returncode == 77 and "perf_event" in done.stderr:
             self.skipTest(done.stderr.strip())
         self.assertEqual(done.returncode, expect, done.stderr)
@@ -310,7 +318,7 @@ class Native(Profiled):
             self.skipTest("this machine is too busy for so many switches")
         pings = self.region(report, "pings")
         waited = pings["cpu"]["split"]["waiting"] / pings["wall_ns"]["inclusive"]
-        self.assertAlmostEqual(waited, 1 - truth["pings cpu"] / truth["pings"], delta=0.15)
+        self.assertAlmostEqual(waited, 1 - truth["pings cpu"] / truth["pings"], delta=0.15 + self.stolen)
         if kernel_allowed():
             self.assertGreater(self.waiting(report, "pings").get("I/O", 0), 0.9)
 
@@ -624,7 +632,7 @@ class Python(Profiled):
         for name, times in truth.items():
             region = self.region(report, name)
             waiting = region["cpu"]["split"]["waiting"] / region["wall_ns"]["inclusive"]
-            self.assertAlmostEqual(waiting, 1 - times["cpu"] / times["wall"], delta=0.03, msg=name)
+            self.assertAlmostEqual(waiting, 1 - times["cpu"] / times["wall"], delta=0.03 + self.stolen, msg=name)
         for name in ("holds", "dozes"):
             self.assertGreater(self.region(report, name)["cpu"]["samples"], 5000)
         kinds = {name: [p["name"] for p in self.region(report, name)["cpu"]["parts"] if p["kind"] == "waiting"] for name in truth}

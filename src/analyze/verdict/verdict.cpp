@@ -14,6 +14,7 @@
 #include "model/domain.hpp"
 #include "model/measure.hpp"
 #include "model/program.hpp"
+#include "model/range_expression.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -249,7 +250,7 @@ model::Verdict Case::about(std::string_view kind, std::size_t row, std::string t
     if (const std::size_t type = path[i - 1].rfind(" ("); path[i].starts_with(path[i - 1].substr(0, type) + "."))
       path.erase(path.begin() + static_cast<std::ptrdiff_t>(i) - 1);
   verdict.path = model::path_text(region(row).domain, path);
-  if (region(row).kind == model::RangeKind::kStartEnd) verdict.path += " [start/end]";
+  if (region(row).kind == model::RangeKind::kStartEnd) verdict.path += model::kStartEndMark;
   if (report_.rows[row].siblings > 1) verdict.path += fmt::format(" x{}", report_.rows[row].siblings);
   verdict.region = report_.rows[row].members.front();
   return verdict;

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/measure.hpp"
+#include "model/range_expression.hpp"
 #include "report/document/view.hpp"
 
 namespace rangescope::report {
@@ -77,7 +78,7 @@ bool is_within(const model::ComparedRegion& region, const model::ComparedRegion&
 
 std::string region_label(const model::ComparedRegion& region) {
   std::string text = base::printable(model::path_text(region.domain, region.path));
-  if (region.kind == model::RangeKind::kStartEnd) text += " [start/end]";
+  if (region.kind == model::RangeKind::kStartEnd) text += model::kStartEndMark;
   if (!region.renamed_from.empty()) text += " (was " + base::printable(region.renamed_from) + ")";
   return text;
 }

@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "model/range_expression.hpp"
 
 namespace rangescope::report {
 namespace {
@@ -105,7 +106,7 @@ void flatten(std::vector<RowView>& all, std::string_view own) {
     const std::size_t count = one.label.rfind(" x");  // of rows of several regions
     const std::string siblings = one.stands_for > 1 && count != std::string::npos ? one.label.substr(count) : "";
     one.label = base::printable(model::path_text(*one.region)) +
-                (one.region->kind == model::RangeKind::kStartEnd ? " [start/end]" : "") + siblings;
+                (one.region->kind == model::RangeKind::kStartEnd ? std::string(model::kStartEndMark) : "") + siblings;
     one.parent = model::kNone;
     one.depth = 0;
   }

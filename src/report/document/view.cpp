@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/measure.hpp"
+#include "model/range_expression.hpp"
 
 namespace rangescope::report {
 namespace {
@@ -339,7 +340,7 @@ std::string label_of(const Region& region, const Region* parent) {
     label.insert(0, "@");
     label.insert(0, base::printable(region.domain));
   }
-  if (region.kind == model::RangeKind::kStartEnd) label += " [start/end]";
+  if (region.kind == model::RangeKind::kStartEnd) label += model::kStartEndMark;
   return label;
 }
 
