@@ -130,15 +130,13 @@ void say_kept(const std::filesystem::path& run, bool in_default_root) {
   if (!std::filesystem::exists(run, error)) return;  // the program may have removed it, which was reported
   // Not relative(run, error): that throws where the working directory was removed.
   const auto here = std::filesystem::current_path(error);
-  const auto relative = error ? std::filesystem::path() : std::filesystem::relative(run, here, error);
-  const bool below = !error && !relative.empty() && !relative.string().starts_with("..");
-  const std::string shown = below ? relative.string() : run.string();
+  const auto below = [&](const std::filesystem::path& folder) {
+    const auto path = error ? std::filesystem::path() : std::filesystem::relative(run, folder, error);
+    return error || path.string().starts_with("..") ? std::string() : path.string();
+  };
+  const std::string relative = below(here), shown = relative.empty() ? run.string() : relative;
   // Where this folder cannot be written the run is elsewhere, and `latest` would not find it.
-  if (in_default_root) {
-    const auto inside =
-        error ? std::filesystem::path() : std::filesystem::relative(run, here / runs::kDefaultRoot, error);
-    in_default_root = !error && !inside.empty() && !inside.string().starts_with("..");
-  }
+  in_default_root = in_default_root && !below(here / runs::kDefaultRoot).empty();
   // The head of the report has its name already.
   base::info("run kept in " + (in_default_root ? std::string(runs::kDefaultRoot) : shown) +
              "; see it again: rangescope report " + base::shell_quote(in_default_root ? "latest" : shown));

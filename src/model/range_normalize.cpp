@@ -66,10 +66,14 @@ std::string whole_name(std::string_view name, bool wildcards) {
   return "^" + (wildcards ? base::replace_all(escaped, "\\*", ".*") : escaped) + "$";
 }
 
+/// What a regular expression for ranges of a domain begins with.
+std::string regex_of_domain(std::string_view domain, bool wildcards) {
+  return std::string(kRegexPrefix) + (domain.empty() ? "" : whole_name(domain, wildcards) + "@");
+}
+
 /// The path from the outermost range as a regular expression, which can say any name and a name that stands twice.
 std::string path_regex(std::string_view domain, std::span<const std::string> path, bool wildcards) {
-  std::string text(kRegexPrefix);
-  if (!domain.empty()) text += whole_name(domain, wildcards) + "@";
+  std::string text = regex_of_domain(domain, wildcards);
   if (path.size() > 1) text += "[";
   for (std::size_t i = 0; i < path.size(); ++i) text += (i ? "/" : "") + whole_name(path[i], wildcards);
   return text + (path.size() > 1 ? "" : "/");
@@ -115,8 +119,7 @@ std::optional<NormalizedTerm> marked_term(std::string_view piece) {
   if (piece.find('*') == std::string_view::npos)
     term.start_end = expression_of(domain, path, RangeKind::kStartEnd);
   else
-    term.start_end = std::string(kRegexPrefix) + (domain.empty() ? "" : whole_name(domain, true) + "@") +
-                     whole_name(path.front(), true);
+    term.start_end = regex_of_domain(domain, true) + whole_name(path.front(), true);
   return term;
 }
 
@@ -196,8 +199,7 @@ std::string expression_of(std::string_view domain, std::span<const std::string> 
   const bool backslash =
       std::any_of(path.begin(), path.end(), [](const std::string& name) { return name.ends_with('\\'); });
   if (kind == RangeKind::kStartEnd && backslash)
-    return std::string(kRegexPrefix) + (domain.empty() ? "" : whole_name(domain, false) + "@") +
-           whole_name(path.front(), false);
+    return regex_of_domain(domain, false) + whole_name(path.front(), false);
   std::string text;
   if (!domain.empty()) {
     for (const char c : domain) {  // a '/' in a domain needs no backslash

@@ -55,7 +55,7 @@ class Case(unittest.TestCase):
         return right / (right + wrong)
 
     def check_backward(self, name, report):
-        """By time: hooks of the backward pass begin and end where gradients are there, which is not for each kernel the same."""
+        """By time of each module: what the engine does between two functions, adding gradients, is in no range of the program."""
         true, seen = {}, {}
         for region in report["regions"]:
             if region["process"] is not None:

@@ -99,7 +99,6 @@ base::Result<std::vector<char>> select_kernels(const model::Session& session, co
                                                std::vector<std::string>& notes) {
   const auto &include = options.kernels.include, &exclude = options.kernels.exclude;
   std::vector<char> selected(session.kernel_names.size(), include.empty() ? 1 : 0);
-  bool any = include.empty();
   std::vector<char> used(exclude.size(), 0), found(include.size(), 0);
   for (std::size_t k = 0; k < session.kernel_names.size(); ++k) {
     const model::KernelName& name = session.kernel_names[k];
@@ -108,12 +107,12 @@ base::Result<std::vector<char>> select_kernels(const model::Session& session, co
                              session.strings.view(name.mangled));
     };
     for (std::size_t i = 0; i < include.size(); ++i)
-      if (matches(include[i])) selected[k] = found[i] = 1, any = true;
+      if (matches(include[i])) selected[k] = found[i] = 1;
     for (std::size_t i = 0; i < exclude.size(); ++i) {
       if (matches(exclude[i])) selected[k] = 0, used[i] = 1;
     }
   }
-  if (!any) {
+  if (!include.empty() && std::find(found.begin(), found.end(), 1) == found.end()) {
     std::vector<std::string> wanted;
     for (const model::KernelPattern& pattern : include) wanted.push_back(pattern.text());
     const std::string what = "no kernel matches '" + base::join(wanted, "' or '") + "'";

@@ -110,11 +110,11 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
     verdict.evidence = {{"gpu_busy_share", settled.busy_share},
                         {"wall_ns.median", region.steady->wall_ns.median},
                         {"wall_ns.p95", region.steady->wall_ns.p95},
-                        {"occurrences", static_cast<double>(region.steady->occurrences)},
-                        {"kernels_per_occurrence", settled.kernels_each}};
-    if (known.report().kernels_chosen) verdict.evidence.erase("kernels_per_occurrence");
-    if (settled.kernels_each > 0 && !known.report().kernels_chosen)
-      verdict.evidence["ns_per_kernel"] = settled.each_ns / settled.kernels_each;
+                        {"occurrences", static_cast<double>(region.steady->occurrences)}};
+    if (!known.report().kernels_chosen) {
+      verdict.evidence["kernels_per_occurrence"] = settled.kernels_each;
+      if (settled.kernels_each > 0) verdict.evidence["ns_per_kernel"] = settled.each_ns / settled.kernels_each;
+    }
     if (!std::isnan(gpu.launch_ns) && gpu.kernels > 0 && !gpu.partial) {
       verdict.evidence["launch_call_ns"] = each;
       verdict.evidence["kernel_ns"] = kernel;

@@ -154,9 +154,10 @@ void ModuleCalls::place(std::size_t from, model::Session& session) {
   }
   const bool by_launches = any_evaluated && !model::has_evaluated_functions(session);
   std::unordered_set<std::uint32_t> collectives;  // launches
-  for (const model::Kernel& kernel : session.kernels)
-    if (by_launches && model::is_nccl(session.strings.view(session.kernel_names[kernel.name].short_name)))
-      collectives.insert(kernel.launch);
+  if (by_launches)
+    for (const model::Kernel& kernel : session.kernels)
+      if (kernel.launch >= from && model::is_nccl(session.strings.view(session.kernel_names[kernel.name].short_name)))
+        collectives.insert(kernel.launch);
   std::unordered_map<std::uint32_t, Evaluated> evaluated;  // by thread
   auto known = launches_.begin();
   for (std::size_t i = from; i < session.launches.size(); ++i) {
