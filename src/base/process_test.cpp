@@ -10,6 +10,7 @@
 
 #include "base/fs.hpp"
 #include "base/signals.hpp"
+#include "base/temporary_folder.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::base {
@@ -186,17 +187,28 @@ TEST(Process, ForwardsSignalsAndWaitsOn) {
   EXPECT_EQ(ended->forwarded, SIGTERM);
 }
 
-// In the foreground of a terminal, and as the leader of a session, we stay in the program's group.
+// In the foreground of a terminal, and as the leader of a session, we stay in the program's group. Who sent a signal is
+// seen while the sender lives: a subshell that takes the signal itself, until we have had three rounds.
 TEST(Process, WhatTheProgramSendsToItsGroupComesOnce) {
-  int out[2];
+  int out[2], go[2];
   ASSERT_EQ(::pipe(out), 0);
+  ASSERT_EQ(::pipe(go), 0);
+  const TemporaryFolder folder("rangescope-process");
+  const std::filesystem::path sent = folder.path() / "sent";
   const pid_t tool = ::fork();
   if (tool == 0) {
     ::setpgid(0, 0);
+    ::dup2(go[0], STDIN_FILENO);
     Command command = quiet({"sh", "-c",
-                             "trap 'echo term' TERM; trap 'echo usr1' USR1; kill -TERM 0; (kill -USR1 0; sleep 0.2);"
-                             "sleep 0.2; exit 3"});
+                             "trap 'echo term' TERM; trap 'echo usr1' USR1; kill -TERM 0;"
+                             "(trap : USR1; kill -USR1 0; : > \"$0\"; read go); read go; exit 3",
+                             sent.string()});
     command.forward_signals = true;
+    int rounds = 0;
+    command.tick_every = 1ms;
+    command.tick = [&](std::chrono::nanoseconds) {
+      if (std::filesystem::exists(sent) && ++rounds >= 3 && ::write(go[1], "\n", 1) < 0) ::_exit(4);
+    };
     const auto ended = run(command);
     if (!ended || ended->exit_code != 3 || ended->forwarded) ::_exit(1);
     ::_exit(::write(out[1], ended->out.data(), ended->out.size()) < 0 ? 2 : 0);
@@ -205,6 +217,8 @@ TEST(Process, WhatTheProgramSendsToItsGroupComesOnce) {
   char text[64];
   const ssize_t got = ::read(out[0], text, sizeof text);
   ::close(out[0]);
+  ::close(go[0]);
+  ::close(go[1]);
   int status = 0;
   ASSERT_EQ(::waitpid(tool, &status, 0), tool);
   EXPECT_EQ(status, 0);
