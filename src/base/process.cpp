@@ -340,7 +340,10 @@ class Ending {
   /// Whether a process of the program sent it, which is in our group: to the group, that is, and so to the program too.
   /// What it sends to us alone cannot be told from that, and was not for the program either.
   [[nodiscard]] bool sent_it(pid_t sender) const {
-    if (sender <= 0 || ::getpgid(sender) != ::getpgrp()) return false;
+    if (sender <= 0) return false;
+    const pid_t group = ::getpgid(sender);
+    if (group < 0) return sender == child_;  // which is dead
+    if (group != ::getpgrp()) return false;
     for (pid_t at = sender; at > 1 && at != ::getpid();) {
       if (at == child_) return true;
       const auto known = process_at(at);
@@ -551,7 +554,8 @@ Result<Ended> run(const Command& command) {
   // What came with the child's end (Ctrl-C reaches both) is still held back, and would end us once the handlers go.
   std::vector<Arrived> late;
   take_what_came(signals, late);
-  if (!late.empty()) ended.forwarded = late.back().signal;
+  for (const Arrived& arrived : late)
+    if (!shares_group || !ending.sent_it(arrived.sender)) ended.forwarded = arrived.signal;
   hand_over(out, err);
   return ended;
 }

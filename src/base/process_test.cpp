@@ -228,7 +228,26 @@ TEST(Process, WhatTheProgramSendsToItsGroupComesOnce) {
 // Ctrl-C reaches both; here the child is dead, and the signal still pending, before we wait for either.
 TEST(Process, ASignalThatComesWithTheChildsEndDoesNotEndUs) {
   Command command;
-  command.argv = {"sh", "-c", "kill -INT $PPID; kill -INT $$"};
+  command.argv = {"sh", "-c", "kill -INT $$"};
+  command.forward_signals = true;
+  command.tick_every = 0ms;
+  command.tick = [](std::chrono::nanoseconds) {
+    siginfo_t dead{};
+    ::waitid(P_ALL, 0, &dead, WEXITED | WNOWAIT);
+    const pid_t somebody = ::fork();
+    if (somebody == 0) ::_exit(::kill(::getppid(), SIGINT));
+    ::waitpid(somebody, nullptr, 0);
+  };
+  const auto ended = run(command);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->signal, SIGINT);
+  EXPECT_EQ(ended->forwarded, SIGINT);
+}
+
+// The same of one that it sent to us itself, as to its group.
+TEST(Process, ASignalThatTheProgramSendsAndEndsByIsItsOwn) {
+  Command command;
+  command.argv = {"sh", "-c", "kill -TERM $PPID; kill -TERM $$"};
   command.forward_signals = true;
   command.tick_every = 0ms;
   command.tick = [](std::chrono::nanoseconds) {
@@ -237,8 +256,8 @@ TEST(Process, ASignalThatComesWithTheChildsEndDoesNotEndUs) {
   };
   const auto ended = run(command);
   ASSERT_TRUE(ended);
-  EXPECT_EQ(ended->signal, SIGINT);
-  EXPECT_EQ(ended->forwarded, SIGINT);
+  EXPECT_EQ(ended->signal, SIGTERM);
+  EXPECT_FALSE(ended->forwarded);
 }
 
 // Ctrl-Z stops the whole group for longer than the time limit: while we wait, or as soon as the program has begun.
