@@ -15,8 +15,8 @@
 #include "doctor/program/program.hpp"
 #include "model/session.hpp"
 #include "profile/digests.hpp"
-#include "profile/engine.hpp"
 #include "profile/jobs.hpp"
+#include "profile/stage.hpp"
 #include "runs/compress.hpp"
 #include "runs/job/folder.hpp"
 #include "runs/manifest.hpp"
@@ -95,83 +95,86 @@ int exit_code_of(const base::Ended& ended) {
   return ended.exit_code.value_or(128 + ended.signal.value_or(0));
 }
 
-}  // namespace
-
-std::string Engine::explanations(bool found) const {
+/// Joined; `found`: those too that a finding tells.
+std::string explanations(const Run& run, bool found) {
   std::vector<std::string> texts;
-  for (const Explanation& one : explanations_)
+  for (const Explanation& one : run.explanations)
     if (found || !one.found) texts.push_back(one.text);
   return base::join(texts, "; ");
 }
 
-void Engine::diagnose(const std::vector<std::string>& missing, bool reported) {
-  read_again();
-  const bool fatal = std::any_of(outcomes_.begin(), outcomes_.end(), [](const auto& one) { return one.second.fatal; });
-  if (!native_ && !timeline() && !fatal && !program_failed_ && config_.flag("pipeline.probe", true)) {
-    if (args_.native.library.empty())
-      if (auto library = collect::native::find_library()) args_.native.library = *library;
-    if (!args_.native.library.empty()) {
+/// Looks at the program once more where nothing is known of it, and explains why stages captured nothing.
+void diagnose(Run& run, const std::vector<std::string>& missing, bool reported) {
+  read_again(run);
+  const bool fatal =
+      std::any_of(run.outcomes.begin(), run.outcomes.end(), [](const auto& one) { return one.second.fatal; });
+  if (!run.asked.native && !run.timeline() && !fatal && !run.program_failed &&
+      run.config.flag("pipeline.probe", true)) {
+    const auto look = look_stage(run, {});
+    if (auto ready = look->prepare(); ready && !run.args.native.library.empty()) {
       base::info("probe run of the program without a profiler, to find out why nothing was captured");
-      if (auto ran = native_stage("look"); !ran) base::detail("no probe run: " + ran.error().what);
-      program_failed_.reset();  // the look's own failure is a finding, not the run's end
+      if (auto ran = look->run(); !ran) base::detail("no probe run: " + ran.error().what);
+      run.program_failed.reset();  // the look's own failure is a finding, not the run's end
     }
   }
   std::optional<doctor::FailedCapture> failed;
-  if (!missing.empty() && missing.back() != "native") failed = doctor::FailedCapture{missing.back(), nsys_gated_};
-  model::RangeSelection meant = args_.analysis.ranges;
+  if (!missing.empty() && missing.back() != "native") failed = doctor::FailedCapture{missing.back(), run.nsys_gated};
+  model::RangeSelection meant = run.args.analysis.ranges;
   if (meant.include.empty())
-    if (const auto range = config_.text("pipeline.nsys.nvtx_capture"))
+    if (const auto range = run.config.text("pipeline.nsys.nvtx_capture"))
       if (auto gate = model::parse_terms(*range)) meant.include = std::move(*gate);
-  const model::Session* seen = timeline();
+  const model::Session* seen = run.timeline();
   std::vector<model::Finding> program;
-  if (seen || program_failed_ || native_)
-    program = diagnose_capture(seen, config_.list("workload.command"), meant, args_.analysis.kernels,
-                               alone_.value_or(base::Ended{.exit_code = 0}), failed);
+  if (seen || run.program_failed || run.asked.native)
+    program = diagnose_capture(seen, run.config.list("workload.command"), meant, run.args.analysis.kernels,
+                               run.alone.value_or(base::Ended{.exit_code = 0}), failed);
   std::vector<model::Finding> tools;
-  for (const auto& [tool, outcome] : outcomes_)
+  for (const auto& [tool, outcome] : run.outcomes)
     for (model::Finding& finding : findings_of(outcome, tool)) tools.push_back(std::move(finding));
-  findings_ = joined(std::move(program), std::move(tools));
-  if (reported && args_.talk.report && args_.talk.report_tells) return;  // they are printed below the table
-  for (const model::Finding& finding : findings_) args_.talk.finding(finding);
+  run.findings = joined(std::move(program), std::move(tools));
+  if (reported && run.args.talk.report && run.args.talk.report_tells) return;  // they are printed below the table
+  for (const model::Finding& finding : run.findings) run.args.talk.finding(finding);
 }
 
-Engine::Conclusion Engine::conclusion(const std::optional<base::Error>& failure, const base::Result<void>& reported,
-                                      const std::vector<std::string>& missing) {
+Conclusion conclusion(const Run& run, const std::optional<base::Error>& failure, const base::Result<void>& reported,
+                      const std::vector<std::string>& missing) {
   // What the findings have told, the last line does not tell again.
-  const bool told = !findings_.empty() && !args_.talk.quiet;
-  std::string rest = explanations(!told);
+  const bool told = !run.findings.empty() && !run.args.talk.quiet;
+  std::string rest = explanations(run, !told);
   if (!rest.empty()) rest = ": " + rest;
-  const std::string cure = told || findings_.empty() ? "" : findings_.front().hint;
+  const std::string cure = told || run.findings.empty() ? "" : run.findings.front().hint;
   const std::string nothing =
-      "nothing was captured: " + (explanations_.empty() ? "no stage had results" : explanations(true));
+      "nothing was captured: " + (run.explanations.empty() ? "no stage had results" : explanations(run, true));
 
   if (failure) {
     const int own = say(*failure);
-    const auto& end = program_failed_ ? program_failed_ : worker_->stopped();
-    return {end ? exit_code_of(*end) : own, worker_->stopped() ? "interrupted" : "error", base::to_string(*failure)};
+    const auto& end = run.program_failed ? run.program_failed : run.worker->stopped();
+    return {end ? exit_code_of(*end) : own, run.worker->stopped() ? "interrupted" : "error", base::to_string(*failure)};
   }
-  if (repeated_) return *repeated_;
-  if (program_failed_) {
-    if (captured_.empty() && native_ && (!findings_.empty() || unopened_)) base::warn("nothing was captured" + rest);
-    if (!reported && !captured_.empty()) (void)say(reported.error());
-    return {exit_code_of(*program_failed_),
-            runner_->interrupted()       ? "interrupted"
-            : program_failed_->timed_out ? "timed_out"
-                                         : "program_failed",
-            explanations(true) + (reported || captured_.empty() ? "" : "; " + base::to_string(reported.error()))};
+  if (run.repeated) return *run.repeated;
+  if (run.program_failed) {
+    if (run.captured.empty() && run.asked.native && (!run.findings.empty() || run.unopened))
+      base::warn("nothing was captured" + rest);
+    if (!reported && !run.captured.empty()) (void)say(reported.error());
+    return {
+        exit_code_of(*run.program_failed),
+        run.runner->interrupted()       ? "interrupted"
+        : run.program_failed->timed_out ? "timed_out"
+                                        : "program_failed",
+        explanations(run, true) + (reported || run.captured.empty() ? "" : "; " + base::to_string(reported.error()))};
   }
-  if (runner_->interrupted() && (!finished_ || !missing.empty()))
-    return {128 + runner_->signal(), "interrupted", "interrupted by " + base::signal_name(runner_->signal())};
-  if (captured_.empty())
+  if (run.runner->interrupted() && (!run.finished || !missing.empty()))
+    return {128 + run.runner->signal(), "interrupted", "interrupted by " + base::signal_name(run.runner->signal())};
+  if (run.captured.empty())
     // Nobody measured anything: 80, or what prevented it (77 permission, 69 no driver ...).
-    return {say({worst_, "nothing was captured" + rest, run_.string(),
+    return {say({run.worst, "nothing was captured" + rest, run.folder.string(),
                  cure.empty() && !told ? "Look at the logs in the run directory." : cure}),
             "nothing_captured", nothing};
   if (!missing.empty()) {
     // The exit code is 80 when the last word was a tool's empty capture.
     const std::string which = "stage " + base::join(missing, ", ") + " captured nothing";
     base::warn(which + rest + (cure.empty() ? "" : ". " + cure));
-    return {base::exit_code(worst_), "partial", which + ": " + explanations(true)};
+    return {base::exit_code(run.worst), "partial", which + ": " + explanations(run, true)};
   }
   if (reported) return {};
   const base::Code code = reported.error().code;
@@ -182,100 +185,35 @@ Engine::Conclusion Engine::conclusion(const std::optional<base::Error>& failure,
           base::to_string(reported.error())};
 }
 
-Done Engine::conclude(const std::optional<base::Error>& failure) {
-  if (std::error_code error; !std::filesystem::exists(run_, error) && !error)
-    return {.code = say({base::Code::kIo, "the program removed the run directory: nothing is left", run_.string(),
-                         "Put it where the program does not delete it: --run-dir DIR"}),
-            .end = program_failed_};
-  if (auto there = base::still_in_place(run_); !there) {  // nothing is read through a path of others
-    const int own = say(there.error());
-    (void)record_->finish(program_failed_ ? exit_code_of(*program_failed_) : own, "error",
-                          base::to_string(there.error()), {});
-    return {.code = own, .end = program_failed_};
-  }
-  std::vector<std::string> missing;
-  for (const std::string& stage : wanted_)
-    if (std::find(captured_.begin(), captured_.end(), stage) == captured_.end()) missing.push_back(stage);
-  Done done;
-  if (!failure || !captured_.empty()) done.directory = run_;
-  const bool uncounted = counters_ && native_session_ && native_session_->measurements.empty() &&
-                         native_session_->pc.samples.empty() && !ncu_session_;
-  Analyzed nothing;
-  if (native_session_) nothing.report.losses = native_session_->losses;
-  // What `rangescope report` makes of this run, and so the same numbers.
-  auto made = failure ? base::Result<Analyzed>(tl::make_unexpected(*failure)) : analyzed();
-  if (!failure && !repeated_ && !unopened_ && (!runner_->interrupted() || finished_)) {
-    if (!missing.empty() || captured_.empty() || !made || uncounted ||
-        !analyze::unmatched(made->report, args_.analysis.ranges).empty())
-      diagnose(missing, made.has_value());
-  }
-  if (uncounted_ && !failure && !repetition_) {
-    findings_.push_back(*uncounted_);
-    if (!(made && args_.talk.report && args_.talk.report_tells)) args_.talk.finding(*uncounted_);
-  }
-  base::Result<void> reported = made ? base::Result<void>{} : tl::make_unexpected(made.error());
-  if (!made) nothing.report.run = runs::run_info(run_);
-  Analyzed& whole = made ? *made : nothing;
-  if (!failure)
-    if (auto written = write_reports(whole, made.has_value()); !written) reported = std::move(written);
-  if (reported) reported = runner_->recorded();
-  if (reported && args_.strict && has_loss(whole.report))
-    reported =
-        base::fail(base::Code::kDataLoss, "data was lost", run_.string(), "Without --strict, losses are only reported");
-
-  concluded_ = conclusion(failure, reported, missing);
-  done.code = concluded_.code;
-  done.end = program_failed_ ? program_failed_ : worker_->stopped();
-  std::vector<model::Loss> losses = whole.report.losses;
-  for (const std::string& stage : missing) {
-    const bool told = std::any_of(losses.begin(), losses.end(), [&](const model::Loss& loss) {
-      return loss.kind == "stage_empty" && loss.detail.starts_with(stage);
-    });
-    if (told) continue;
-    losses.push_back(
-        {"stage_empty", 1,
-         "stage " + stage + " captured nothing" + (explanations_.empty() ? "" : ": " + explanations(true))});
-  }
-  if (auto finished = record_->finish(concluded_.code, concluded_.outcome, concluded_.message, losses, findings_);
-      !finished) {
-    const int why = say(finished.error());
-    if (done.code == 0) done.code = why;
-  }
-  if (!repetition_ && runs::job::reports_together(run_)) show_job(done);
-  if (done.code == 0 && !repetition_ && runs::job::job_of(run_).empty()) {
-    remove_old_runs();
-    compress_old_runs();
-  }
-  return done;
-}
-
-void Engine::show_job(Done& done) const {
+/// Of a rank's job, by the last one to finish.
+void show_job(const Run& run, Done& done) {
   done.directory.clear();
-  const auto job = runs::job::claim_report(run_);
+  const auto job = runs::job::claim_report(run.folder);
   if (!job) return;
   done.directory = job->folder;
-  if (!args_.talk.report) return;
-  const auto whole = analyze_named({}, {job->folder.string()}, args_.analysis, {}, JobFrom::kAuto);
-  const auto shown = whole ? args_.talk.report(*whole) : base::Result<void>(tl::make_unexpected(whole.error()));
+  if (!run.args.talk.report) return;
+  const auto whole = analyze_named({}, {job->folder.string()}, run.args.analysis, {}, JobFrom::kAuto);
+  const auto shown = whole ? run.args.talk.report(*whole) : base::Result<void>(tl::make_unexpected(whole.error()));
   if (!shown && shown.error().code != base::Code::kNothingCaptured) (void)say(shown.error());  // each rank reported it
 }
 
-void Engine::remove_old_runs() const {
-  const auto keep = config_.integer("run.keep");
+void remove_old_runs(const Run& run) {
+  const auto keep = run.config.integer("run.keep");
   if (!keep) return;
   const runs::Retention retention{.keep = static_cast<std::size_t>(*keep)};
-  for (const runs::Candidate& old : runs::prunable(run_.parent_path(), retention, runs::unix_now_ns())) {
-    if (old.path == run_) continue;
+  for (const runs::Candidate& old : runs::prunable(run.folder.parent_path(), retention, runs::unix_now_ns())) {
+    if (old.path == run.folder) continue;
     if (auto removed = runs::remove_run(old.path); removed) base::detail("run.keep: removed " + old.path.string());
   }
 }
 
-void Engine::compress_old_runs() const {
-  const auto rule = config_.text("run.compress");
+void compress_old_runs(const Run& run) {
+  const auto rule = run.config.text("run.compress");
   const auto age = rule ? runs::parse_compress(*rule) : base::Result<std::chrono::seconds>(0);  // checked at the start
   if (!rule || !age) return;
-  for (const runs::Candidate& old : runs::prunable(run_.parent_path(), {.older_than = *age}, runs::unix_now_ns())) {
-    if (old.path == run_) continue;
+  for (const runs::Candidate& old :
+       runs::prunable(run.folder.parent_path(), {.older_than = *age}, runs::unix_now_ns())) {
+    if (old.path == run.folder) continue;
     const auto done = runs::compress_run(old.path);
     if (!done)
       base::warn("run.compress: " + base::printable(base::to_string(done.error())));
@@ -284,6 +222,76 @@ void Engine::compress_old_runs() const {
                  base::format_bytes(static_cast<double>(done->bytes)) + " in " +
                  base::format_bytes(static_cast<double>(done->packed_bytes)));
   }
+}
+
+}  // namespace
+
+Done conclude(Run& run, const std::optional<base::Error>& failure) {
+  if (std::error_code error; !std::filesystem::exists(run.folder, error) && !error)
+    return {.code = say({base::Code::kIo, "the program removed the run directory: nothing is left", run.folder.string(),
+                         "Put it where the program does not delete it: --run-dir DIR"}),
+            .end = run.program_failed};
+  if (auto there = base::still_in_place(run.folder); !there) {  // nothing is read through a path of others
+    const int own = say(there.error());
+    (void)run.record->finish(run.program_failed ? exit_code_of(*run.program_failed) : own, "error",
+                             base::to_string(there.error()), {});
+    return {.code = own, .end = run.program_failed};
+  }
+  std::vector<std::string> missing;
+  for (const std::string& stage : run.wanted)
+    if (std::find(run.captured.begin(), run.captured.end(), stage) == run.captured.end()) missing.push_back(stage);
+  Done done;
+  if (!failure || !run.captured.empty()) done.directory = run.folder;
+  const bool uncounted = run.counters && run.by_native.session && run.by_native.session->measurements.empty() &&
+                         run.by_native.session->pc.samples.empty() && !run.by_ncu.session;
+  Analyzed nothing;
+  if (run.by_native.session) nothing.report.losses = run.by_native.session->losses;
+  // What `rangescope report` makes of this run, and so the same numbers.
+  auto made = failure ? base::Result<Analyzed>(tl::make_unexpected(*failure)) : analyze_run(run);
+  if (!failure && !run.repeated && !run.unopened && (!run.runner->interrupted() || run.finished)) {
+    if (!missing.empty() || run.captured.empty() || !made || uncounted ||
+        !analyze::unmatched(made->report, run.args.analysis.ranges).empty())
+      diagnose(run, missing, made.has_value());
+  }
+  if (run.uncounted && !failure && !run.repetition) {
+    run.findings.push_back(*run.uncounted);
+    if (!(made && run.args.talk.report && run.args.talk.report_tells)) run.args.talk.finding(*run.uncounted);
+  }
+  base::Result<void> reported = made ? base::Result<void>{} : tl::make_unexpected(made.error());
+  if (!made) nothing.report.run = runs::run_info(run.folder);
+  Analyzed& whole = made ? *made : nothing;
+  if (!failure)
+    if (auto written = write_reports(run, whole, made.has_value()); !written) reported = std::move(written);
+  if (reported) reported = run.runner->recorded();
+  if (reported && run.args.strict && has_loss(whole.report))
+    reported = base::fail(base::Code::kDataLoss, "data was lost", run.folder.string(),
+                          "Without --strict, losses are only reported");
+
+  run.concluded = conclusion(run, failure, reported, missing);
+  done.code = run.concluded.code;
+  done.end = run.program_failed ? run.program_failed : run.worker->stopped();
+  std::vector<model::Loss> losses = whole.report.losses;
+  for (const std::string& stage : missing) {
+    const bool told = std::any_of(losses.begin(), losses.end(), [&](const model::Loss& loss) {
+      return loss.kind == "stage_empty" && loss.detail.starts_with(stage);
+    });
+    if (told) continue;
+    losses.push_back(
+        {"stage_empty", 1,
+         "stage " + stage + " captured nothing" + (run.explanations.empty() ? "" : ": " + explanations(run, true))});
+  }
+  if (auto finished =
+          run.record->finish(run.concluded.code, run.concluded.outcome, run.concluded.message, losses, run.findings);
+      !finished) {
+    const int why = say(finished.error());
+    if (done.code == 0) done.code = why;
+  }
+  if (!run.repetition && runs::job::reports_together(run.folder)) show_job(run, done);
+  if (done.code == 0 && !run.repetition && runs::job::job_of(run.folder).empty()) {
+    remove_old_runs(run);
+    compress_old_runs(run);
+  }
+  return done;
 }
 
 }  // namespace rangescope::profile

@@ -13,8 +13,8 @@
 #include "base/text.hpp"
 #include "ncu_pages/pages.hpp"
 #include "profile/analyzed.hpp"
-#include "profile/engine.hpp"
 #include "profile/split_regions.hpp"
+#include "profile/stage.hpp"
 #include "read/csv.hpp"
 #include "read/registry.hpp"
 #include "report/document/csv_text.hpp"
@@ -104,46 +104,62 @@ base::Result<std::size_t> split_kernels(const fs::path& out, const Analyzed& ana
   return tables.size();
 }
 
+/// Every run leaves these, also one that captured nothing.
+base::Result<void> write_files(const Run& run, const Analyzed& analyzed) {
+  for (const auto& [name, text] :
+       {std::pair{"kernels.md", report::markdown_text(report::kernels_document(analyzed.report))},
+        {"summary.md", report::markdown_text(report::summary_document(analyzed.report))},
+        {"summary.svg", report::summary_figure(analyzed.report)}})
+    TRY(base::write_file(run.folder / name, text));
+  if (!analyzed.parts.empty())
+    for (const auto& split : {split_regions(run.folder / "ncu" / "regions", analyzed, true),
+                              split_kernels(run.folder / "ncu" / "kernels", analyzed)})
+      if (!split) return tl::make_unexpected(split.error());
+  for (const auto& [format, name] : {std::pair{"json", "report.json"}, {"md", "report.md"}})
+    TRY(write_report(analyzed, format, run.folder / name));
+  return {};
+}
+
 }  // namespace
 
-base::Result<Analyzed> Engine::analyzed() {
-  const auto captures = captures_to_read(run_);
-  if (captures.empty()) return base::fail(base::Code::kNothingCaptured, "no stage had results", run_.string());
-  const auto repeats = runs::repeats_of(run_);  // the report is of one, with that one's metrics
+base::Result<Analyzed> analyze_run(Run& run) {
+  const auto captures = captures_to_read(run.folder);
+  if (captures.empty()) return base::fail(base::Code::kNothingCaptured, "no stage had results", run.folder.string());
+  const auto repeats = runs::repeats_of(run.folder);  // the report is of one, with that one's metrics
   Sessions read;
-  for (const auto& [session, capture] : {std::pair{&native_session_, &native_capture_},
-                                         {&nsys_session_, &nsys_capture_},
-                                         {&ncu_session_, &ncu_capture_}})
+  for (const auto& [session, capture] : {std::pair{&run.by_native.session, &run.by_native.path},
+                                         {&run.by_nsys.session, &run.by_nsys.path},
+                                         {&run.by_ncu.session, &run.by_ncu.path}})
     if (*session && !capture->empty()) read.emplace(*capture, std::move(**session));
   base::Result<analyze::tally::Digest> tally;
-  const bool of_job = !repetition_ && !runs::job::job_of(run_).empty();
-  auto made = analyze_inputs(captures, repeats.empty() ? run_ : runs::median_repeat(repeats), args_.analysis, {},
-                             std::move(read), {}, of_job ? &tally : nullptr);
+  const bool of_job = !run.repetition && !runs::job::job_of(run.folder).empty();
+  auto made = analyze_inputs(captures, repeats.empty() ? run.folder : runs::median_repeat(repeats), run.args.analysis,
+                             {}, std::move(read), {}, of_job ? &tally : nullptr);
   if (!made || !of_job) return made;
-  auto written = tally ? analyze::tally::write(run_ / analyze::tally::kFileName, std::move(*tally))
+  auto written = tally ? analyze::tally::write(run.folder / analyze::tally::kFileName, std::move(*tally))
                        : base::Result<void>(tl::make_unexpected(tally.error()));
   if (!written) base::detail("no digest: " + base::printable(base::to_string(written.error())));
   return made;
 }
 
-void Engine::read_again() {
+void read_again(Run& run) {
   for (const auto& [session, capture] :
-       {std::pair{&native_session_, &native_capture_}, {&nsys_session_, &nsys_capture_}}) {
+       {std::pair{&run.by_native.session, &run.by_native.path}, {&run.by_nsys.session, &run.by_nsys.path}}) {
     if (!*session || capture->empty()) continue;
     session->reset();
     if (auto read = read::read_any(*capture)) *session = std::move(*read);
   }
 }
 
-base::Result<void> Engine::write_reports(Analyzed& analyzed, bool show) {
+base::Result<void> write_reports(Run& run, Analyzed& analyzed, bool show) {
   model::Report* whole = &analyzed.report;
-  for (const std::string& text : notes_) whole->notes.push_back(text);
-  whole->losses.insert(whole->losses.end(), cut_.begin(), cut_.end());
-  whole->findings = findings_;
-  for (const runs::Stage& stage : runner_->stages()) {
+  for (const std::string& text : run.notes) whole->notes.push_back(text);
+  whole->losses.insert(whole->losses.end(), run.cut.begin(), run.cut.end());
+  whole->findings = run.findings;
+  for (const runs::Stage& stage : run.runner->stages()) {
     if (stage.outcome != "empty" && stage.outcome != "failed") continue;
     // Rungs that failed on the way to one that worked are notes; a stage that has nothing at all is a loss.
-    const bool missing = std::find(captured_.begin(), captured_.end(), stage.stage) == captured_.end();
+    const bool missing = std::find(run.captured.begin(), run.captured.end(), stage.stage) == run.captured.end();
     const std::string told = stage.stage + ": ";  // what most messages begin with
     const std::string name = stage.stage + (stage.step.empty() ? "" : ", " + stage.step);
     const std::string text = name + ": " + stage.message.substr(stage.message.starts_with(told) ? told.size() : 0);
@@ -151,13 +167,13 @@ base::Result<void> Engine::write_reports(Analyzed& analyzed, bool show) {
       whole->notes.push_back(text);
       continue;
     }
-    const auto found = std::find_if(findings_.begin(), findings_.end(), [&](const model::Finding& finding) {
+    const auto found = std::find_if(run.findings.begin(), run.findings.end(), [&](const model::Finding& finding) {
       return finding.id == stage.why || finding.id == stage.stage + "." + stage.why;
     });
     model::Loss loss{stage.outcome == "empty" ? model::LossKind("stage_empty") : model::LossKind("stage_failed"), 1,
-                     found != findings_.end() ? name + " captured nothing: see " + found->id
-                     : stage.cure.empty()     ? text
-                                              : text + ". " + stage.cure};
+                     found != run.findings.end() ? name + " captured nothing: see " + found->id
+                     : stage.cure.empty()        ? text
+                                                 : text + ". " + stage.cure};
     const auto same = std::find_if(whole->losses.begin(), whole->losses.end(), [&](const model::Loss& other) {
       return other.kind == loss.kind && other.detail == loss.detail;  // of another attempt
     });
@@ -166,33 +182,17 @@ base::Result<void> Engine::write_reports(Analyzed& analyzed, bool show) {
     else
       whole->losses.push_back(std::move(loss));
   }
-  if (counters_ && args_.counters.passes == "auto" && !repetition_)
+  if (run.counters && run.args.counters.passes == "auto" && !run.repetition)
     for (const model::Loss& loss : whole->losses)
       if (loss.kind == "counters_incomplete") base::info(base::printable(loss.detail));
-  auto written = write_files(analyzed);  // where the disk is full the report is shown all the same
-  if (!show || !args_.talk.report || runs::job::reports_together(run_)) return written;
-  if (args_.talk.report_tells)  // beside the messages of the run
+  auto written = write_files(run, analyzed);  // where the disk is full the report is shown all the same
+  if (!show || !run.args.talk.report || runs::job::reports_together(run.folder)) return written;
+  if (run.args.talk.report_tells)  // beside the messages of the run
     std::erase_if(whole->notes, [&](const std::string& text) {
-      return std::find(notes_.begin(), notes_.end(), text) != notes_.end();
+      return std::find(run.notes.begin(), run.notes.end(), text) != run.notes.end();
     });
-  auto shown = args_.talk.report(analyzed);
+  auto shown = run.args.talk.report(analyzed);
   return written ? shown : written;
-}
-
-/// Every run leaves these, also one that captured nothing.
-base::Result<void> Engine::write_files(const Analyzed& analyzed) const {
-  for (const auto& [name, text] :
-       {std::pair{"kernels.md", report::markdown_text(report::kernels_document(analyzed.report))},
-        {"summary.md", report::markdown_text(report::summary_document(analyzed.report))},
-        {"summary.svg", report::summary_figure(analyzed.report)}})
-    TRY(base::write_file(run_ / name, text));
-  if (!analyzed.parts.empty())
-    for (const auto& split :
-         {split_regions(run_ / "ncu" / "regions", analyzed, true), split_kernels(run_ / "ncu" / "kernels", analyzed)})
-      if (!split) return tl::make_unexpected(split.error());
-  for (const auto& [format, name] : {std::pair{"json", "report.json"}, {"md", "report.md"}})
-    TRY(write_report(analyzed, format, run_ / name));
-  return {};
 }
 
 }  // namespace rangescope::profile

@@ -26,9 +26,9 @@
 #include "base/signals.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "profile/engine.hpp"
 #include "profile/load_library.hpp"
 #include "profile/sampling.hpp"
+#include "profile/stage.hpp"
 #include "sample/blocks.hpp"
 #include "wire/gpu.hpp"
 #include "wire/launched.hpp"
@@ -199,42 +199,51 @@ class GpuSides {
   Clock::time_point looked_ = Clock::now();
 };
 
+class Attached : public Stage {
+ public:
+  using Stage::Stage;
+  base::Result<void> run() override {
+    run_.wanted.emplace_back("native");
+    const Attach& to = *run_.args.attach;
+    const fs::path captures = run_.folder / "native";
+    TRY(run_.record->about_to_run({.collector = "native", .argv = to.target.argv, .cwd = to.target.cwd},
+                                  &to.target.environment));
+    std::optional<GpuSides> gpu(std::in_place, to, captures, run_.args.native.max_capture_bytes, run_.cut);
+    TRY(gpu->look());
+    const sample::cpu::Running which{to.target.pid, to.tree};
+    auto cpu = TRY(begin_cpu(run_.args.sampling, captures, &which));
+    sample::cpu::Recorder& recorder = *cpu;
+
+    base::info("attached to process " + std::to_string(to.target.pid) + " (" +
+               base::printable(base::shell_quote(run_.config.list("workload.command"))) + ")" +
+               (to.length ? " for " + base::format_ns(static_cast<double>(to.length->count())) : "") +
+               "; Ctrl-C ends the window");
+    wire::launched::Launched window;
+    window.start_ns = recorder.from_ns();
+    window.start_unix_ns = runs::unix_now_ns() - (sample::now_ns() - window.start_ns);
+    window.attached_pid = to.target.pid;
+    window.ran_ns = to.target.age_ns;
+    const auto note_window = [&] {
+      return base::write_file(captures / wire::launched::kFile, wire::launched::text_of(window));
+    };
+    TRY(note_window());
+    if (const std::string early = wait_for_end(to, [&] { gpu->look_again(); }); !early.empty()) run_.note(early);
+    recorder.stop();
+    window.end_ns = recorder.until_ns();
+    gpu.reset();
+    TRY(note_window());
+    ToolRun ran;
+    ran.ended.left = true;
+    ran.ended.start_unix_ns = window.start_unix_ns;
+    ran.ended.wall_ns = window.end_ns - window.start_ns;
+    return read_native(run_, "native", captures, cpu, ran);
+  }
+};
+
 }  // namespace
 
-base::Result<void> Engine::attach_stage() {
-  const Attach& to = *args_.attach;
-  const fs::path captures = run_ / "native";
-  TRY(record_->about_to_run({.collector = "native", .argv = to.target.argv, .cwd = to.target.cwd},
-                            &to.target.environment));
-  std::optional<GpuSides> gpu(std::in_place, to, captures, args_.native.max_capture_bytes, cut_);
-  TRY(gpu->look());
-  const sample::cpu::Running which{to.target.pid, to.tree};
-  auto cpu = TRY(begin_cpu(args_.sampling, captures, &which));
-  sample::cpu::Recorder& recorder = *cpu;
-
-  base::info("attached to process " + std::to_string(to.target.pid) + " (" +
-             base::printable(base::shell_quote(config_.list("workload.command"))) + ")" +
-             (to.length ? " for " + base::format_ns(static_cast<double>(to.length->count())) : "") +
-             "; Ctrl-C ends the window");
-  wire::launched::Launched window;
-  window.start_ns = recorder.from_ns();
-  window.start_unix_ns = runs::unix_now_ns() - (sample::now_ns() - window.start_ns);
-  window.attached_pid = to.target.pid;
-  window.ran_ns = to.target.age_ns;
-  const auto note_window = [&] {
-    return base::write_file(captures / wire::launched::kFile, wire::launched::text_of(window));
-  };
-  TRY(note_window());
-  if (const std::string early = wait_for_end(to, [&] { gpu->look_again(); }); !early.empty()) note(early);
-  recorder.stop();
-  window.end_ns = recorder.until_ns();
-  gpu.reset();
-  TRY(note_window());
-  ToolRun ran;
-  ran.ended.left = true;
-  ran.ended.start_unix_ns = window.start_unix_ns;
-  ran.ended.wall_ns = window.end_ns - window.start_ns;
-  return read_native("native", captures, cpu, ran);
+std::unique_ptr<Stage> attach_stage(Run& run) {
+  return std::make_unique<Attached>(run);
 }
 
 }  // namespace rangescope::profile

@@ -1,20 +1,18 @@
-// The native stage: the program as it is, with rangescope's library in it. Before it the warm-up; after it, where
-// native counters were asked for, relaunches until every range has its rounds; in place of it, repetitions.
+// The native stage: the program as it is, with rangescope's library in it; after it, where native counters were asked
+// for, relaunches until every range has its rounds.
 #include <fmt/format.h>
 
-#include "analyze/compare/gate.hpp"
 #include "base/held_folder.hpp"
 #include "base/log.hpp"
-#include "base/signals.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "base/version.hpp"
 #include "collect/native/trim.hpp"
-#include "profile/engine.hpp"
+#include "doctor/causes.hpp"
 #include "profile/look.hpp"
 #include "profile/sampling.hpp"
+#include "profile/stage.hpp"
 #include "read/registry.hpp"
-#include "runs/baselines.hpp"
 #include "runs/layout.hpp"
 #include "wire/names.hpp"
 
@@ -41,291 +39,285 @@ std::string not_sampled(const model::Session& session) {
   return {};
 }
 
+class Native : public Stage {
+ public:
+  Native(Run& run, bool look, std::string why = {}) : Stage(run), look_(look), why_(std::move(why)) {}
+  base::Result<void> prepare() override {
+    auto found = find_library(run_);
+    return look_ ? base::Result<void>{} : found;
+  }
+  int print() override { return look_ ? 0 : print_native(run_, run_.folder, "native"); }
+  base::Result<void> run() override {
+    if (look_) {
+      if (run_.args.native.library.empty()) return {};
+      if (!why_.empty()) run_.note("probe run of the program without a profiler, " + why_);
+      return once();
+    }
+    run_.wanted.emplace_back("native");
+    TRY(once());
+    if (!run_.counters || run_.runner->interrupted()) return {};
+    if (run_.program_failed && !run_.program_failed->timed_out) return again();
+    return run_.program_failed || run_.counters->request.passes != "relaunch" ? base::Result<void>{} : relaunches();
+  }
+
+ private:
+  base::Result<void> once() {
+    const std::string folder = look_ ? "look" : "native";
+    collect::Request request = base_request(run_.config, look_ ? run_.folder / folder : run_.folder);
+    if (run_.counters && !look_) {
+      TRY(write_counters(*run_.counters, run_.folder, false, run_.args.native));
+      run_.note("native: " + cost_sentence(run_.counters->plan));
+    }
+    collect::native::Options native = run_.args.native;
+    if (look_)
+      for (const auto& [name, value] : look_settings()) native.extra_env[name] = value;
+    auto plan = collect::native::plan(native, request);
+    if (!plan) return look_ ? base::Result<void>{} : base::fail(std::move(plan));
+    for (const std::string& text : plan->notes) run_.note("native: " + text);
+    if (!look_) TRY(run_.record->about_to_run(*plan));
+    collect::Plan shown = *plan;
+    shown.collector = folder;
+    const fs::path captures = request.run_dir / "native";
+    SampleChoice choice = look_ ? SampleChoice{.off = true, .cpu_off = true} : run_.args.sampling;
+    std::unique_ptr<Windows> windows;
+    if (run_.args.windows.any() && !look_) {
+      windows = TRY(Windows::begin(captures, run_.args.windows, choice));
+      choice.off = choice.cpu_off = true;  // they sample by themselves
+    }
+    choice.regions = regions_of(run_.args.native.extra_env);
+    auto sampling = TRY(begin_sampling(choice, captures, run_.counters.has_value()));
+    auto cpu = begin_cpu(choice, captures);  // the last thing before the program
+    if (!cpu) return base::fail(std::move(cpu));
+    const auto started = [&](pid_t program) { windows->started(program); };
+    auto ran = run_.runner->run(shown, folder, {}, false, windows ? started : std::function<void(pid_t)>());
+    if (windows) windows->ended();
+    run_.unopened = windows && windows->count() == 0;
+    if (ran && run_.unopened) run_.explanations.push_back({why_unopened(run_.args.windows), false});
+    if (sampling) sampling->stop();
+    if (*cpu) (*cpu)->stop();
+    if (!ran) return base::fail(std::move(ran));
+    return read_native(run_, folder, captures, *cpu, *ran);
+  }
+  /// The program failed while it was counted: without counters it shows whose fault that is.
+  base::Result<void> again() {
+    run_.no_counters =
+        "the program ended by " + base::describe(*run_.program_failed) + " while native counters were collected";
+    run_.note("native: " + run_.no_counters + "; once more without them");
+    std::error_code error;
+    for (const char* file : {"native", wire::kPlanFile, "counters.json"}) {
+      const std::filesystem::path kept = run_.folder / (std::string("counted-") + file);
+      std::filesystem::rename(base::in_place(run_.folder / file), base::in_place(kept), error);
+    }
+    run_.counters.reset();
+    run_.args.native.extra_env.erase(wire::kCounters);
+    run_.program_failed.reset();
+    run_.by_native.session.reset();
+    run_.explanations.clear();
+    std::erase(run_.captured, "native");
+    run_.cut.push_back({"counters_failed", 1, run_.no_counters});
+    return once();
+  }
+  /// The program again, until every range has its rounds or a run brings nothing new. What it prints goes into a file.
+  base::Result<void> relaunches() {
+    constexpr int kMost = 1000;
+    auto plan = TRY(native_plan(run_, run_.folder));
+    plan.collector = "relaunch";
+    unsigned long long done = 0;
+    for (int number = 2; number < kMost; ++number) {
+      const auto progress = relaunch_progress(run_.folder);
+      if (!progress) {
+        base::warn("the program was not run again: the previous run left no passes to continue");
+        return {};
+      }
+      if (progress->lacking == 0) break;
+      if (number > 2 && progress->done == done) {
+        base::warn("relaunching stopped after " + std::to_string(number - 1) +
+                   " runs: the last one added no pass; its ranges launched different kernels, or did not occur");
+        break;
+      }
+      done = progress->done;
+      run_.by_native.path.clear();  // what it counts is not in the session that was read
+      base::info("run " + std::to_string(number) + ": " +
+                 base::counted(progress->lacking, "range lacks", "ranges lack") + " passes");
+      TRY(write_counters(*run_.counters, run_.folder, true, run_.args.native));
+      const fs::path folder = run_.folder / "native" / ("relaunch-" + std::to_string(number));
+      for (const auto& [name, value] : run_.args.native.extra_env) plan.set_env[name] = value;
+      plan.set_env[wire::kDir] = folder.string();
+      plan.folders = {folder};
+      auto ran = run_.runner->run(plan, "run" + std::to_string(number), {}, true);
+      collect::native::trim_captures(folder);
+      if (!ran) return base::fail(std::move(ran));
+      run_.runner->record({.stage = "relaunch",
+                           .tool = base::tool_version(),
+                           .attempt = number,
+                           .outcome = ran->ended.ok() ? "ok" : "failed",
+                           .why = ran->ended.ok() ? "" : "program_failed",
+                           .message = base::describe(ran->ended),
+                           .wall_ns = ran->ended.wall_ns,
+                           .exit_code = ran->ended.exit_code});
+      if (!ran->ended.ok()) {
+        base::warn("relaunching stopped: run " + std::to_string(number) + " ended by " + base::describe(ran->ended));
+        break;
+      }
+    }
+    forget_progress(run_.folder);
+    return {};
+  }
+
+  bool look_;  ///< only to see the ranges
+  std::string why_;
+};
+
 }  // namespace
 
-collect::Plan Engine::warm_up_plan() const {
-  const collect::Request request = base_request(config_, run_);
-  return {.collector = "warmup",
-          .argv = request.command,
-          .set_env = request.env,
-          .cwd = request.cwd,
-          .timeout = request.timeout};
+std::unique_ptr<Stage> native_stage(Run& run) {
+  return std::make_unique<Native>(run, false);
 }
 
-base::Result<void> Engine::warm_up() {
-  const auto times = repetition_ ? 0 : config_.integer("workload.warmup").value_or(0);
-  if (times > 0) TRY(record_->about_to_run(warm_up_plan()));
-  for (std::int64_t i = 1; i <= times; ++i) {
-    const std::string label = "warmup" + std::to_string(i);
-    auto ran = TRY(runner_->run(warm_up_plan(), label, {}, true));
-    if (!ran.ended.ok() && !runner_->interrupted()) {
-      program_failed_ = ran.ended;
-      TRY(record_->ended(ran.ended));
-      explanations_.push_back({"the program failed in its warm-up run, without any profiler: " +
-                                   base::describe(ran.ended) + "; see warmup/" + label + ".stderr",
-                               false});
-      base::warn(explanations_.back().text);
-      return {};
-    }
-    if (runner_->interrupted()) return {};
-  }
+std::unique_ptr<Stage> look_stage(Run& run, std::string why) {
+  return std::make_unique<Native>(run, true, std::move(why));
+}
+
+base::Result<void> find_library(Run& run) {
+  const auto command = run.config.list("workload.command");
+  run.args.native.library = TRY(collect::native::find_library());
+  if (run.config.flag("pipeline.native.mpi", true))
+    run.args.native.mpi_library =
+        collect::native::mpi_library(run.args.native.library, command, run.config.flag("pipeline.native.mpi", false));
   return {};
 }
 
-base::Result<collect::Plan> Engine::native_plan(const fs::path& run) const {
-  return collect::native::plan(args_.native, base_request(config_, run));
+base::Result<collect::Plan> native_plan(const Run& run, const fs::path& folder) {
+  return collect::native::plan(run.args.native, base_request(run.config, folder));
 }
 
-base::Result<void> Engine::native_stages() {
-  TRY(native_stage("native"));
-  if (!counters_ || runner_->interrupted()) return {};
-  if (program_failed_ && !program_failed_->timed_out) return native_again();
-  return program_failed_ || counters_->request.passes != "relaunch" ? base::Result<void>{} : relaunches();
-}
-
-/// `folder` "native": a stage of its own; "look": only to see the ranges, and its failures stop nothing.
-base::Result<void> Engine::native_stage(const std::string& folder) {
-  const bool look = folder != "native";
-  collect::Request request = base_request(config_, look ? run_ / folder : run_);
-  if (counters_ && !look) {
-    TRY(write_counters(*counters_, run_, false, args_.native));
-    note("native: " + cost_sentence(counters_->plan));
+int print_native(Run& run, const fs::path& folder, const std::string& title) {
+  if (run.counters) {
+    const auto files = counter_files(*run.counters, folder, false, run.args.native);
+    if (!files) return say(files.error());
+    std::printf("mkdir -p %s\n", base::shell_quote(folder.string()).c_str());
+    for (const auto& [path, text] : *files)
+      std::printf("cat > %s <<'END OF FILE'\n%sEND OF FILE\n", base::shell_quote(path.string()).c_str(), text.c_str());
   }
-  collect::native::Options native = args_.native;
-  if (look)
-    for (const auto& [name, value] : look_settings()) native.extra_env[name] = value;
-  auto plan = collect::native::plan(native, request);
-  if (!plan) return look ? base::Result<void>{} : base::fail(std::move(plan));
-  for (const std::string& text : plan->notes) note("native: " + text);
-  if (!look) TRY(record_->about_to_run(*plan));
-  collect::Plan shown = *plan;
-  shown.collector = folder;
-  const fs::path captures = request.run_dir / "native";
-  SampleChoice choice = look ? SampleChoice{.off = true, .cpu_off = true} : args_.sampling;
-  std::unique_ptr<Windows> windows;
-  if (args_.windows.any() && !look) {
-    windows = TRY(Windows::begin(captures, args_.windows, choice));
-    choice.off = choice.cpu_off = true;  // they sample by themselves
-  }
-  choice.regions = regions_of(args_.native.extra_env);
-  auto sampling = TRY(begin_sampling(choice, captures, counters_.has_value()));
-  auto cpu = begin_cpu(choice, captures);  // the last thing before the program
-  if (!cpu) return base::fail(std::move(cpu));
-  const auto started = [&](pid_t program) { windows->started(program); };
-  auto ran = runner_->run(shown, folder, {}, false, windows ? started : std::function<void(pid_t)>());
-  if (windows) windows->ended();
-  unopened_ = windows && windows->count() == 0;
-  if (ran && unopened_) explanations_.push_back({why_unopened(args_.windows), false});
-  if (sampling) sampling->stop();
-  if (*cpu) (*cpu)->stop();
-  if (!ran) return base::fail(std::move(ran));
-  return read_native(folder, captures, *cpu, *ran);
+  const int code = print_plan(title, native_plan(run, folder));
+  if (run.counters && run.counters->request.passes == "relaunch")
+    std::puts("# and again, with another RANGESCOPE_DIR, until no range lacks passes");
+  return code;
 }
 
-base::Result<void> Engine::read_native(const std::string& folder, const fs::path& captures,
-                                       std::optional<sample::cpu::Recorder>& cpu, const ToolRun& ran) {
+base::Result<void> read_native(Run& run, const std::string& folder, const fs::path& captures,
+                               std::optional<sample::cpu::Recorder>& cpu, const ToolRun& ran) {
   const bool look = folder != "native";
-  last_ = alone_ = ran.ended;
-  if (!ran.ended.ok() && !look) program_failed_ = ran.ended;  // whatever becomes of reading
-  if (!look) (void)record_->ended(ran.ended);  // the program's end is ours to pass on; finish() reports a failure
-  TRY(worker_->go_on_in_child());
+  run.last = run.alone = ran.ended;
+  if (!ran.ended.ok() && !look) run.program_failed = ran.ended;  // whatever becomes of reading
+  if (!look) (void)run.record->ended(ran.ended);  // the program's end is ours to pass on; finish() reports a failure
+  TRY(run.worker->go_on_in_child());
   end_cpu(cpu, captures);
   if (const std::size_t running = collect::native::trim_captures(captures); running > 0 && !look)
-    cut_.push_back({"process_running", running,
-                    base::counted(running, "of its processes still runs", "of its processes still run") +
-                        ": what they do from now on is not in the report"});
+    run.cut.push_back({"process_running", running,
+                       base::counted(running, "of its processes still runs", "of its processes still run") +
+                           ": what they do from now on is not in the report"});
   auto session = read::read_any(captures);
-  collect::Observed seen = observed(ran, runner_->interrupted());
+  collect::Observed seen = observed(ran, run.runner->interrupted());
   seen.text.clear();
   seen.report = session.has_value();
   if (session) {
     seen.results = model::count_ranges(*session) + session->kernels.size();
-    native_session_ = std::move(*session);
-    native_capture_ = captures;
+    run.by_native.session = std::move(*session);
+    run.by_native.path = captures;
   }
   const model::Session none;
   const bool whole = session || is_empty_folder(captures);
-  if (!look && !whole) worst_ = session.error().code;
+  if (!look && !whole) run.worst = session.error().code;
   collect::Outcome outcome;
   // A program without ranges is a region itself, unless ranges were asked for.
-  const bool program = !unopened_ && seen.results == 0 && native_session_ && ranges_.include.empty() && !counters_ &&
-                       (model::holds_anything(*native_session_) || holds_program(*native_session_));
+  const bool program = !run.unopened && seen.results == 0 && run.by_native.session && run.ranges.include.empty() &&
+                       !run.counters &&
+                       (model::holds_anything(*run.by_native.session) || holds_program(*run.by_native.session));
   const bool any = seen.results > 0 || program;
   outcome.result = any ? collect::Result::kOk : collect::Result::kEmpty;
-  outcome.message = seen.results > 0
-                        ? "native: " + base::counted(model::count_ranges(*native_session_), "range") +
-                              (args_.native.extra_env.contains(wire::kLight)
-                                   ? ""
-                                   : ", " + base::counted(native_session_->kernels.size(), "kernel"))
-                        : "native: " + (whole ? why_no_range(session ? *native_session_ : none) : session.error().what);
+  outcome.message =
+      seen.results > 0
+          ? "native: " + base::counted(model::count_ranges(*run.by_native.session), "range") +
+                (run.args.native.extra_env.contains(wire::kLight)
+                     ? ""
+                     : ", " + base::counted(run.by_native.session->kernels.size(), "kernel"))
+          : "native: " + (whole ? why_no_range(session ? *run.by_native.session : none) : session.error().what);
   if (program)
     outcome.message =
-        "native: no range, " + base::counted(native_session_->cpu.samples.size(), "sample") + " of the CPU";
-  if (!look && any) captured_.emplace_back("native");
-  if (!look && !any && !unopened_) explanations_.push_back({outcome.message, whole});
-  if (!look && !any && !unopened_ && native_session_ && ranges_.include.empty() && !counters_)
-    explanations_.push_back(
-        {"no process loaded rangescope's library, and the CPU was not sampled" + not_sampled(*native_session_), false});
+        "native: no range, " + base::counted(run.by_native.session->cpu.samples.size(), "sample") + " of the CPU";
+  if (!look && any) run.captured.emplace_back("native");
+  if (!look && !any && !run.unopened) run.explanations.push_back({outcome.message, whole});
+  if (!look && !any && !run.unopened && run.by_native.session && run.ranges.include.empty() && !run.counters)
+    run.explanations.push_back(
+        {"no process loaded rangescope's library, and the CPU was not sampled" + not_sampled(*run.by_native.session),
+         false});
   if (!ran.ended.ok()) outcome.message += "; the program ended by " + base::describe(ran.ended);
   runs::Stage stage = StageRunner::stage_of(folder, base::tool_version(), "", outcome, ran);
   stage.results = seen.results;
   stage.report = look ? "look/native" : "native";
-  runner_->record(std::move(stage));
+  run.runner->record(std::move(stage));
   if (ran.ended.timed_out) base::warn("the program was ended after --timeout");
   if (ran.ended.signal) base::warn("the program was ended by " + base::describe(ran.ended));
   if (!ran.ended.ok()) {
-    program_failed_ = ran.ended;
-    explanations_.push_back(
-        {(nsys_ || ncu_ ? "the program failed even without nsys and ncu: " : "the program ended by ") +
-             base::describe(ran.ended) + (nsys_ || ncu_ ? "; they were not started" : ""),
-         true});
+    run.program_failed = ran.ended;
+    run.explanations.push_back({(run.asked.nsys || run.asked.ncu ? "the program failed even without nsys and ncu: "
+                                                                 : "the program ended by ") +
+                                    base::describe(ran.ended) +
+                                    (run.asked.nsys || run.asked.ncu ? "; they were not started" : ""),
+                                true});
   }
   return {};
 }
 
-/// The program failed while it was counted: without counters it shows whose fault that is.
-base::Result<void> Engine::native_again() {
-  no_counters_ = "the program ended by " + base::describe(*program_failed_) + " while native counters were collected";
-  note("native: " + no_counters_ + "; once more without them");
-  std::error_code error;
-  for (const char* file : {"native", wire::kPlanFile, "counters.json"}) {
-    const std::filesystem::path kept = run_ / (std::string("counted-") + file);
-    std::filesystem::rename(base::in_place(run_ / file), base::in_place(kept), error);
+base::Result<void> plan_counters(Run& run) {
+  const auto names = run.asked.ncu ? metrics_of(run.config) : run.config.list("pipeline.native.metrics");
+  // What is sampled unless something else is asked for is left out without a word.
+  const bool pc = names.empty() && run.args.counters.pc != "off", must = run.args.counters.pc == "on";
+  if (names.empty() && !pc) return {};
+  if (must && !names.empty())
+    return base::fail(base::Code::kUsage, "--metrics and --pc need the same hardware", "--pc",
+                      "Run the program twice: with --metrics, and with --pc on.");
+  if (std::find(names.begin(), names.end(), "") != names.end())
+    return base::fail(base::Code::kUsage, "an empty name in '" + base::join(names, ",") + "'", "--metrics");
+  const collect::Wish wanted = wish_of(run);
+  if (!pc && run.asked.ncu && (wanted.mode != "auto" || wanted.sections || wanted.kernel_filter || !wanted.ranges))
+    return {};
+  if (!run.asked.native) {
+    run.no_counters = "the native stage is off";
+    if (run.asked.ncu || (pc && !must)) return {};
+    return base::fail(base::Code::kConfig, "metrics are requested, but nsys measures none", "pipeline.native.metrics",
+                      "Switch ncu or the native stage on: --ncu or --native.");
   }
-  counters_.reset();
-  args_.native.extra_env.erase(wire::kCounters);
-  program_failed_.reset();
-  native_session_.reset();
-  explanations_.clear();
-  std::erase(captured_, "native");
-  cut_.push_back({"counters_failed", 1, no_counters_});
-  return native_stage("native");
-}
-
-/// The program again, until every range has its rounds or a run brings nothing new. What it prints goes into a file.
-base::Result<void> Engine::relaunches() {
-  constexpr int kMost = 1000;
-  auto plan = TRY(native_plan(run_));
-  plan.collector = "relaunch";
-  unsigned long long done = 0;
-  for (int number = 2; number < kMost; ++number) {
-    const auto progress = relaunch_progress(run_);
-    if (!progress) {
-      base::warn("the program was not run again: the previous run left no passes to continue");
-      return {};
-    }
-    if (progress->lacking == 0) break;
-    if (number > 2 && progress->done == done) {
-      base::warn("relaunching stopped after " + std::to_string(number - 1) +
-                 " runs: the last one added no pass; its ranges launched different kernels, or did not occur");
-      break;
-    }
-    done = progress->done;
-    native_capture_.clear();  // what it counts is not in the session that was read
-    base::info("run " + std::to_string(number) + ": " + base::counted(progress->lacking, "range lacks", "ranges lack") +
-               " passes");
-    TRY(write_counters(*counters_, run_, true, args_.native));
-    const fs::path folder = run_ / "native" / ("relaunch-" + std::to_string(number));
-    for (const auto& [name, value] : args_.native.extra_env) plan.set_env[name] = value;
-    plan.set_env[wire::kDir] = folder.string();
-    plan.folders = {folder};
-    auto ran = runner_->run(plan, "run" + std::to_string(number), {}, true);
-    collect::native::trim_captures(folder);
-    if (!ran) return base::fail(std::move(ran));
-    runner_->record({.stage = "relaunch",
-                     .tool = base::tool_version(),
-                     .attempt = number,
-                     .outcome = ran->ended.ok() ? "ok" : "failed",
-                     .why = ran->ended.ok() ? "" : "program_failed",
-                     .message = base::describe(ran->ended),
-                     .wall_ns = ran->ended.wall_ns,
-                     .exit_code = ran->ended.exit_code});
-    if (!ran->ended.ok()) {
-      base::warn("relaunching stopped: run " + std::to_string(number) + " ended by " + base::describe(ran->ended));
-      break;
-    }
+  for (const auto& [setting, why] :
+       {std::pair{wire::kLight, "--light keeps CUPTI out of the program, and counters of ranges need it"},
+        std::pair{wire::kOverhead, "--overhead and counters of ranges both choose what is traced"}}) {
+    if (!run.args.native.extra_env.contains(setting)) continue;
+    run.no_counters = why;
+    if (run.asked.ncu || (pc && !must)) return {};
+    return base::fail(base::Code::kUsage, run.no_counters, pc ? "--pc" : "--metrics",
+                      "Leave one of them out; GPU samples are in the report without either.");
   }
-  forget_progress(run_);
-  return {};
-}
-
-/// Runs below this one, each a whole run directory of its own (runs/layout.hpp). Stops at the first that fails.
-base::Result<void> Engine::repetitions() {
-  std::vector<fs::path> done;
-  std::optional<base::Ended> whole;
-  bool captured = false;
-  runner_->ran_before();
-  const bool automatic = args_.repeat == kAutoRepeat;
-  const int most = automatic ? kMostRepeats : args_.repeat;
-  const auto enough = [&] {
-    if (!automatic || std::ssize(done) < kLeastRepeats) return false;
-    std::vector<model::Digest> runs;
-    for (const fs::path& folder : done)
-      if (auto run = runs::read_report(folder / "report.json")) runs.push_back(std::move(*run));
-    return analyze::enough_runs(runs, analyze::GateOptions().max_regression);
-  };
-  for (int i = 1; i <= most && !enough(); ++i) {
-    const fs::path folder = run_ / "repeats" / fmt::format("{:03}", i);
-    if (i == 1) {
-      const auto plan = TRY(native_plan(folder));
-      TRY(record_->about_to_run(plan));
-    }
-    auto record = TRY(RunRecord::begin_in(folder, config_.list("workload.command"), args_.arguments));
-    base::detail(fmt::format("repetition {} of {}{}", i, automatic ? "at most " : "", most));
-    Engine one(config_, args_);
-    one.args_.repeat = 1;
-    one.args_.talk.report = {};
-    one.native_ = one.repetition_ = true;
-    one.counters_ = counters_;
-    one.ranges_ = ranges_;
-    one.worker_ = worker_;
-    const Done ended = one.run_in(std::move(record));
-    done.push_back(folder);
-    if (one.alone_) {
-      const std::int64_t start = whole ? whole->start_unix_ns : one.alone_->start_unix_ns;
-      whole = one.alone_;
-      whole->wall_ns += whole->start_unix_ns - start;
-      whole->start_unix_ns = start;
-    }
-    cut_.insert(cut_.end(), one.cut_.begin(), one.cut_.end());
-    counters_ = one.counters_;  // a program that dies while it is counted is not counted again
-    captured = captured || !one.captured_.empty();
-    if (one.captured_.empty() || ended.code != 0 || one.runner_->interrupted()) {
-      findings_ = one.findings_;
-      repeated_ = one.concluded_;
-      if (ended.code == 0 && i < most)
-        repeated_ = Conclusion{128 + one.runner_->signal(), "interrupted",
-                               "interrupted by " + base::signal_name(one.runner_->signal())};
-      repeated_->message = fmt::format("repetition {} of {}: {}", i, most, repeated_->message);
-      program_failed_ = one.program_failed_;
-      break;
-    }
-  }
-  last_ = alone_ = whole;
-  if (whole) (void)record_->ended(*whole);  // finish() reports a failure
-  if (repeated_) {
-    const auto kept = runs::repeats_of(run_);
-    if (captured) captured_.emplace_back("native");
-    base::warn(repeated_->message + (captured && !kept.empty() ? "; the report is of repetition " +
-                                                                     runs::median_repeat(kept).filename().string()
-                                                               : ""));
+  run.args.counters.ranges = run.ranges;
+  run.args.counters.kernels = run.args.analysis.kernels;
+  run.args.counters.skip_unknown = run.config.flag("pipeline.skip_unknown");
+  run.args.counters.every = static_cast<std::uint32_t>(run.config.integer("ranges.every").value_or(1));
+  if (pc && !run.config.set_by_user("pipeline.native.rounds")) run.args.counters.rounds = 2;  // each is dear
+  if (!pc && !run.args.analysis.kernels.empty() && run.args.counters.per != "kernel")
+    run.note("native counters of a range include every kernel in it; use --per kernel to count only those of --kernel");
+  auto plan = pc ? prepare_samples(run.args.counters) : prepare_counters(names, run.args.counters);
+  if (plan) {
+    run.counters = std::move(*plan);
+    for (const std::string& metric : run.counters->plan.skipped)
+      run.note("metric '" + metric + "' is unknown on " + run.counters->plan.chip + " and left out");
     return {};
   }
-  const fs::path median = runs::median_repeat(done);
-  native_session_ = TRY(read::read_any(median / "native"));
-  native_capture_ = median / "native";
-  captured_.emplace_back("native");
-  const std::string message =
-      fmt::format("the report is of repetition {}, of median duration, of {}", median.filename().string(), done.size());
-  base::info(message);
-  runner_->record({.stage = "native",
-                   .tool = base::tool_version(),
-                   .step = fmt::format("{} repetitions", done.size()),
-                   .outcome = "ok",
-                   .message = message,
-                   .wall_ns = whole ? whole->wall_ns : 0,
-                   .results = model::count_ranges(*native_session_) + native_session_->kernels.size(),
-                   .report = (median / "native").lexically_relative(run_).string()});
+  run.no_counters = "no hardware counters: " + plan.error().what;
+  if (run.asked.ncu || (pc && !must)) return {};
+  // Wrong names are an error; a machine that has no counters to give still gives wall times.
+  const base::Code code = plan.error().code;
+  if (run.args.strict || code == base::Code::kUsage || code == base::Code::kConfig) return base::fail(std::move(plan));
+  run.uncounted = doctor::finding_of("machine.no_counters", model::Grade::kWarn, run.no_counters, plan.error().hint);
   return {};
 }
 
