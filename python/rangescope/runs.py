@@ -226,6 +226,9 @@ class Region(Record):
         return ["path", *(name for name in super().fields() if name not in ("path", "functions"))]
 
 
+START_END = " [start/end]"
+
+
 def path_text(data: Any) -> str:
     domain = look_up(data, "domain")
     return (f"{domain}@" if domain else "") + " > ".join(str(name) for name in objects(data, "path"))
@@ -302,9 +305,10 @@ class Run:
         return list(itertools.chain(*(region.functions for region in self.regions), outside))
 
     def region(self, path: str) -> Region:
-        """The region of this path ("decode > attention", "LLM@decode"). KeyError with the nearest paths."""
+        """The region of this path ("decode > attention", "LLM@decode", "request [start/end]"). KeyError with the nearest paths."""
+        bare = path[:-len(START_END)] if path.endswith(START_END) else None  # as tables print start/end ranges
         for each in self.regions:
-            if each.path == path:
+            if each.path == path or (each.path == bare and each.kind == "start_end"):
                 return each
         near = difflib.get_close_matches(path, [each.path for each in self.regions])
         raise KeyError(f"there is no region {path!r}" + (f"; near it: {', '.join(map(repr, near))}" if near else ""))

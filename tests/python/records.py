@@ -57,6 +57,8 @@ class Records(unittest.TestCase):
         same = [each for each in run.regions if each.path == deep.path]
         self.assertEqual(run.region(deep.path).data, same[0].data)
         self.assertEqual(run.region("LLM@decode_all").domain, "LLM")
+        open_close = next(each for each in run.regions if each.kind == "start_end")
+        self.assertEqual(run.region(open_close.path + " [start/end]").data, open_close.data)
         with self.assertRaisesRegex(KeyError, "near it: .*" + run.regions[0].path):
             run.region(run.regions[0].path + "x")
 
