@@ -5,6 +5,7 @@
 #include "base/fs.hpp"
 #include "base/hash.hpp"
 #include "base/held_folder.hpp"
+#include "base/owned.hpp"
 #include "base/text.hpp"
 #include "runs/imports.hpp"
 #include "runs/manifest.hpp"
@@ -23,13 +24,9 @@ std::string packed_name(const std::string& name) {
   return name.ends_with(".ncu-rep") ? name + "z" : std::string();
 }
 
-struct FreeUnpacking {
-  void operator()(ZSTD_DCtx* c) const { ZSTD_freeDCtx(c); }
-};
-
 /// Does the frame unpack to exactly these bytes?
 bool unpacks_to(std::string_view packed, std::string_view bytes) {
-  const std::unique_ptr<ZSTD_DCtx, FreeUnpacking> context(ZSTD_createDCtx());
+  const base::Owned<ZSTD_DCtx, &ZSTD_freeDCtx> context(ZSTD_createDCtx());
   std::vector<char> buffer(ZSTD_DStreamOutSize());
   ZSTD_inBuffer in{packed.data(), packed.size(), 0};
   std::size_t at = 0, left = 1;

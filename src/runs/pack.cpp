@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/fs.hpp"
+#include "base/owned.hpp"
 #include "base/temporary_folder.hpp"
 #include "base/text.hpp"
 #include "runs/layout.hpp"
@@ -51,9 +52,6 @@ class TarWriter {
   }
 
  private:
-  struct Free {
-    void operator()(archive* tar) const { ::archive_write_free(tar); }
-  };
   base::Result<void> check(bool done, const std::string& name) const {
     if (done || !written_) return written_;
     const char* why = ::archive_error_string(tar_.get());
@@ -62,7 +60,7 @@ class TarWriter {
   }
   ZstdWriter frame_;
   base::Result<void> written_;
-  std::unique_ptr<archive, Free> tar_;
+  base::Owned<archive, &::archive_write_free> tar_;
 };
 
 bool is_nsys_report(const fs::path& path) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/fs.hpp"
+#include "base/owned.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "base/unpacked.hpp"
@@ -27,14 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using base::Code;
-
-struct FreeD {
-  void operator()(ZSTD_DCtx* d) const { ZSTD_freeDCtx(d); }
-};
-
-struct FreeArchive {
-  void operator()(archive* tar) const { ::archive_read_free(tar); }
-};
 
 /// The members of a tar in a zstd frame. libarchive reads the tar; the frame is ours, because its checksum comes
 /// behind the last member, and an archive that lacks it was cut.
@@ -113,8 +106,8 @@ class ArchiveReader {
   std::optional<base::Error> damage_;
   std::vector<char> buffer_ = std::vector<char>(std::size_t{1} << 17);
   ZSTD_inBuffer in_{nullptr, 0, 0};
-  std::unique_ptr<ZSTD_DCtx, FreeD> context_;
-  std::unique_ptr<archive, FreeArchive> tar_;  // last: it uses all the others
+  base::Owned<ZSTD_DCtx, &ZSTD_freeDCtx> context_;
+  base::Owned<archive, &::archive_read_free> tar_;  // last: it uses all the others
 };
 
 /// The components of a member's name, the run's own first; nothing for a name that no run has: absolute, with an empty,

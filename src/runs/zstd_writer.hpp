@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/fs.hpp"
+#include "base/owned.hpp"
 
 namespace rangescope::runs {
 
@@ -30,13 +31,10 @@ class ZstdWriter {
   }
 
  private:
-  struct FreeC {
-    void operator()(ZSTD_CCtx* c) const { ZSTD_freeCCtx(c); }
-  };
   static constexpr int kLevel = 6;
 
   base::Replacement& file_;
-  std::unique_ptr<ZSTD_CCtx, FreeC> context_;
+  base::Owned<ZSTD_CCtx, &ZSTD_freeCCtx> context_;
   std::vector<char> buffer_;
 };
 

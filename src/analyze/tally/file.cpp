@@ -15,6 +15,7 @@
 #include "analyze/tally/coding.hpp"
 #include "base/fs.hpp"
 
+#include "base/owned.hpp"
 #include "base/unpacked.hpp"
 
 namespace rangescope::analyze::tally {
@@ -533,13 +534,6 @@ std::uint64_t little(std::string_view bytes) {
   return value;
 }
 
-struct FreeD {
-  void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
-};
-struct FreeC {
-  void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
-};
-
 }  // namespace coding
 
 using namespace coding;
@@ -551,7 +545,7 @@ base::Result<std::string> encode(Digest digest, int level) {
   writer.number(ordered.regions.size());
   for (std::uint32_t r = 0; r < ordered.regions.size(); ++r) visit_region(writer, ordered.regions[r], ordered, r);
   visit_tail(writer, ordered, ordered.regions.size());
-  const std::unique_ptr<ZSTD_CCtx, FreeC> context(ZSTD_createCCtx());
+  const base::Owned<ZSTD_CCtx, &ZSTD_freeCCtx> context(ZSTD_createCCtx());
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
   std::string out(kMagic);
@@ -570,7 +564,7 @@ base::Result<std::string> encode(Digest digest, int level) {
 }
 
 struct Reading::State {
-  std::unique_ptr<ZSTD_DCtx, FreeD> context{ZSTD_createDCtx()};
+  base::Owned<ZSTD_DCtx, &ZSTD_freeDCtx> context{ZSTD_createDCtx()};
   std::string payload;  // a thousand of a megabyte, one after the other
   std::size_t size = 0;
   Reader reader{{}};

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/owned.hpp"
 #include "base/result.hpp"
 
 namespace rangescope::read::kineto {
@@ -45,9 +46,6 @@ class Splitter {
 
  private:
   enum class State : std::uint8_t { kBegin, kMembers, kEvents, kEnd };
-  struct CloseGz {
-    void operator()(gzFile_s* file) const { ::gzclose(file); }
-  };
 
   bool fill(std::size_t keep);
   bool skip_blanks(std::size_t& at);
@@ -58,7 +56,7 @@ class Splitter {
   bool event(Piece& piece);
   bool fail(std::string what);
 
-  std::unique_ptr<gzFile_s, CloseGz> file_;
+  base::Owned<gzFile_s, &::gzclose> file_;
   std::string_view memory_;  ///< not yet taken bytes of a text in memory
   std::string buffer_;       ///< the bytes of `size_`, then room for padding
   std::size_t size_ = 0, at_ = 0;

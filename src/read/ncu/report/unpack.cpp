@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "base/owned.hpp"
 #include "base/unpacked.hpp"
 
 namespace rangescope::read::ncu_report {
@@ -12,7 +13,7 @@ namespace {
 constexpr std::size_t kStep = std::size_t{1} << 20;
 
 struct Stream {
-  std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> state{ZSTD_createDStream(), &ZSTD_freeDStream};
+  base::Owned<ZSTD_DStream, &ZSTD_freeDStream> state{ZSTD_createDStream()};
   ZSTD_inBuffer in{};
   explicit Stream(std::string_view bytes) : in{bytes.data(), bytes.size(), 0} { ZSTD_initDStream(state.get()); }
 };

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "base/demangle.hpp"
+#include "base/owned.hpp"
 #include "sample/cpu/libdw/open.hpp"
 
 namespace rangescope::sample::cpu {
@@ -205,11 +206,8 @@ class File {
     std::free(found);
   }
 
-  struct End {
-    void operator()(Dwfl* dwfl) const { dwfl_end(dwfl); }
-  };
   std::string name_;
-  std::unique_ptr<Dwfl, End> dwfl_;
+  base::Owned<Dwfl, &dwfl_end> dwfl_;
   Dwfl_Module* module_ = nullptr;
   std::uint64_t bias_ = 0;
   std::vector<Symbol> symbols_;
