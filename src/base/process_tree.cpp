@@ -69,10 +69,23 @@ std::vector<TreeMember> process_tree(pid_t root) {
   return out;
 }
 
+std::vector<std::string> environment_of(pid_t pid) {
+  const auto text = read_file("/proc/" + std::to_string(pid) + "/environ");
+  std::vector<std::string> out;
+  for (const std::string_view entry : split(text ? std::string_view(*text) : "", '\0'))
+    if (!entry.empty()) out.emplace_back(entry);
+  return out;
+}
+
+std::string value_in(const std::vector<std::string>& environment, std::string_view name) {
+  for (const std::string& entry : environment)
+    if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=')
+      return entry.substr(name.size() + 1);
+  return {};
+}
+
 bool is_marked(pid_t pid, std::string_view entry) {
-  const auto environment = read_file("/proc/" + std::to_string(pid) + "/environ");
-  if (!environment) return false;
-  const auto entries = split(*environment, '\0');
+  const auto entries = environment_of(pid);
   return std::find(entries.begin(), entries.end(), entry) != entries.end();
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +29,10 @@ struct TreeMember {
 [[nodiscard]] std::optional<std::uint64_t> process_start(pid_t pid);
 /// `root` and its descendants, zombies left out; empty when it is gone. One pass over /proc, a few milliseconds.
 [[nodiscard]] std::vector<TreeMember> process_tree(pid_t root);
+/// "NAME=value" of a process at its start; empty where it may not be looked at by us.
+[[nodiscard]] std::vector<std::string> environment_of(pid_t pid);
+/// The value of a variable in such a list; "" for none.
+[[nodiscard]] std::string value_in(const std::vector<std::string>& environment, std::string_view name);
 /// Whether the environment of a process at its start held `entry` ("NAME=value") and may be looked at by us.
 [[nodiscard]] bool is_marked(pid_t pid, std::string_view entry);
 /// Everybody whose environment at their start held `entry` ("NAME=value") and may be looked at by us.

@@ -4,6 +4,7 @@
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
+#include "base/process_tree.hpp"
 #include "base/redact.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
@@ -40,8 +41,9 @@ class AttachTo final : public Subcommand {
     if (!pid || *pid == 0 || *pid > 1u << 30)
       return base::fail(base::Code::kUsage, "'" + base::printable(pid_) + "' is not a process id", "PID",
                         "Write a number; find it: pgrep NAME");
-    if (sampling_.cpu_off)
-      return base::fail(base::Code::kUsage, "attach only samples the CPU", "--cpu", "Leave out --cpu off");
+    if (sampling_.cpu_off && gpu_ != "on")
+      return base::fail(base::Code::kUsage, "without --gpu on, attach only samples the CPU", "--cpu",
+                        "Leave out --cpu off, or add --gpu on");
     auto process = static_cast<std::uint32_t>(*pid);
     if (rank_) process = TRY(find_rank(process, *rank_));
     auto target = TRY(sample::cpu::find_target(process));
@@ -76,12 +78,9 @@ class AttachTo final : public Subcommand {
   static base::Result<std::uint32_t> find_rank(std::uint32_t launcher, std::size_t wanted) {
     std::string ranks;
     for (const sample::cpu::Member& member : sample::cpu::members_of(launcher, true)) {
-      const auto environment = base::read_file("/proc/" + std::to_string(member.pid) + "/environ");
-      const auto place = runs::job::place_of([&](const std::string& name) {
-        for (const std::string_view entry : base::split(environment ? std::string_view(*environment) : "", '\0'))
-          if (entry.starts_with(name + "=")) return std::string(entry.substr(name.size() + 1));
-        return std::string();
-      });
+      const auto environment = base::environment_of(static_cast<pid_t>(member.pid));
+      const auto place =
+          runs::job::place_of([&](const std::string& name) { return base::value_in(environment, name); });
       if (place.rank == wanted) return member.pid;
       if (place.rank) ranks += (ranks.empty() ? "" : ", ") + std::to_string(*place.rank);
     }

@@ -31,20 +31,11 @@ namespace {
 namespace fs = std::filesystem;
 namespace control = wire::control;
 
-/// Where the captures of a process go, as its environment at its start says; "" where it says nothing.
-fs::path captures_of(pid_t pid) {
-  const auto environment = base::read_file(fmt::format("/proc/{}/environ", pid));
-  const std::string wanted = std::string(wire::kDir) + "=";
-  for (const std::string_view entry : base::split(environment ? std::string_view(*environment) : "", '\0'))
-    if (entry.starts_with(wanted)) return entry.substr(wanted.size());
-  return {};
-}
-
 /// A run by its name or path, or by any process of its program, or by the `rangescope profile` that runs that.
 base::Result<fs::path> find_captures(const fs::path& root, const std::string& said) {
   if (const auto pid = base::to_uint(said); pid && *pid > 0 && *pid < 1u << 30) {
     for (const base::TreeMember& one : base::process_tree(static_cast<pid_t>(*pid)))
-      if (const fs::path found = captures_of(one.pid); !found.empty()) return found;
+      if (const auto found = base::value_in(base::environment_of(one.pid), wire::kDir); !found.empty()) return found;
     return base::fail(base::Code::kNoInput,
                       "process " + said + " does not belong to a program under rangescope profile", {},
                       "Name the run, or one of its processes: rangescope runs list");

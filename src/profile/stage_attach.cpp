@@ -212,14 +212,13 @@ class Attached : public Stage {
     TRY(gpu->look());
     const sample::cpu::Running which{to.target.pid, to.tree};
     auto cpu = TRY(begin_cpu(run_.args.sampling, captures, &which));
-    sample::cpu::Recorder& recorder = *cpu;
 
     base::info("attached to process " + std::to_string(to.target.pid) + " (" +
                base::printable(base::shell_quote(run_.config.list("workload.command"))) + ")" +
                (to.length ? " for " + base::format_ns(static_cast<double>(to.length->count())) : "") +
                "; Ctrl-C ends the window");
     wire::launched::Launched window;
-    window.start_ns = recorder.from_ns();
+    window.start_ns = cpu ? cpu->from_ns() : sample::now_ns();
     window.start_unix_ns = runs::unix_now_ns() - (sample::now_ns() - window.start_ns);
     window.attached_pid = to.target.pid;
     window.ran_ns = to.target.age_ns;
@@ -228,8 +227,8 @@ class Attached : public Stage {
     };
     TRY(note_window());
     if (const std::string early = wait_for_end(to, [&] { gpu->look_again(); }); !early.empty()) run_.note(early);
-    recorder.stop();
-    window.end_ns = recorder.until_ns();
+    if (cpu) cpu->stop();
+    window.end_ns = cpu ? cpu->until_ns() : sample::now_ns();
     gpu.reset();
     TRY(note_window());
     ToolRun ran;

@@ -307,8 +307,8 @@ class Attach(unittest.TestCase):
         self.assertIn("uses CUDA: --gpu on records its GPU work too", self.attach(program.pid, "--for", "100ms").stderr)
         self.assertNotIn("librangescope_inject", open(f"/proc/{program.pid}/maps", encoding="utf-8").read())
         kernels = []
-        for _ in range(2):  # the second time the library is there already
-            self.attach(program.pid, "--gpu", "auto", "--for", "1s")
+        for how in (("auto",), ("auto",), ("on", "--cpu", "off")):  # from the second time on the library is there already
+            self.attach(program.pid, "--gpu", *how, "--for", "1s")
             report = self.report()
             program_region, = report["regions"]
             kernels.append(program_region["gpu"]["kernels"])
@@ -323,6 +323,7 @@ class Attach(unittest.TestCase):
             self.assertLessEqual(sum(edge), 3)
             self.assertEqual([loss for loss in report["losses"] if not loss["kind"].startswith(("cpu_", "kernel_without"))], [])
             self.assertGreater(program_region["gpu"]["syncs"], 0)  # calls are recorded
+            self.assertEqual(program_region.get("cpu") is None, "off" in how)
             self.assertEqual(self.left(program.pid), before)
             self.assertEqual([name for name in os.listdir(f"{self.kept()}/native") if name.startswith("attached")], [])
         self.assertGreater(min(kernels), 50, cpu.stderr)

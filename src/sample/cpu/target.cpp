@@ -124,7 +124,7 @@ base::Result<Target> find_target(std::uint32_t pid) {
   target.age_ns = static_cast<std::int64_t>(std::max(0.0, age_s) * 1e9);
   target.argv = strings_of(folder + "/cmdline");
   if (target.argv.empty()) target.argv = {name_of_thread(pid, pid)};
-  target.environment = strings_of(folder + "/environ");
+  target.environment = base::environment_of(static_cast<pid_t>(pid));
   std::error_code error;
   target.cwd = std::filesystem::read_symlink(folder + "/cwd", error);
   target.unread = unread_reason(pid);
