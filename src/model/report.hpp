@@ -112,6 +112,13 @@ struct KernelRow {
   bool nccl = false;
   std::map<std::string, Metric> metrics;  ///< sampled, per call; only in the kernels of the whole run
   base::Held<Stalls> stalls;              ///< where the program counter was sampled
+
+  /// The order of all tables: most time first, by name where equal; those without a time last.
+  [[nodiscard]] bool comes_before(const KernelRow& other) const {
+    const bool mine = total_ns == total_ns, its = other.total_ns == other.total_ns;
+    if (mine != its) return mine;
+    return mine && total_ns != other.total_ns ? total_ns > other.total_ns : name < other.name;
+  }
 };
 
 /// Kernels of one kind (conf/kernels): gemm, attention, ...

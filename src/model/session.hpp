@@ -196,6 +196,9 @@ struct Session {
   Summary summary;  ///< totals by name, from inputs without a timeline
 
   std::vector<Loss> losses;
+
+  /// Only a part of the program's life was recorded: work that began before it, or ended after it, is not whole.
+  [[nodiscard]] bool is_window() const { return attached || !windows.empty(); }
 };
 
 /// What recording an empty range took, in whole nanoseconds: inside it, and beside it in the range around.

@@ -437,13 +437,7 @@ class Joiner {
       work.exclusive_kernel_ns = at.exclusive_ns;
     }
     for (model::KernelRow& row : work.top_kernels) row.share = total == 0 ? model::kNan : row.total_ns / total;
-    const auto order = [](const model::KernelRow& row) {  // those without a time last
-      return std::tuple(std::isnan(row.total_ns), std::isnan(row.total_ns) ? 0 : -row.total_ns, std::cref(row.name));
-    };
-    std::stable_sort(work.top_kernels.begin(), work.top_kernels.end(), [&](const auto& a, const auto& b) {
-      return std::tuple<bool, double, const std::string&>(order(a)) <
-             std::tuple<bool, double, const std::string&>(order(b));
-    });
+    std::ranges::stable_sort(work.top_kernels, &model::KernelRow::comes_before);
     if (work.top_kernels.size() > top) work.top_kernels.resize(top);
     return work;
   }

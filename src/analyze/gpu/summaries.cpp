@@ -57,7 +57,7 @@ void add_kernels(const model::Session& session, const std::vector<const model::K
     row.share = work.kernel_ns > 0 ? row.total_ns / work.kernel_ns : 0;
     out.push_back(std::move(row));
   }
-  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.total_ns > b.total_ns; });
+  std::ranges::stable_sort(out, &model::KernelRow::comes_before);
   if (out.size() > top) out.resize(top);
 }
 

@@ -226,7 +226,7 @@ class Reporter {
       if (most != kernel.shapes.end()) row.shape = most->shape;
       report_.kernels.push_back(std::move(row));
     }
-    std::sort(report_.kernels.begin(), report_.kernels.end(), larger);
+    std::ranges::sort(report_.kernels, &model::KernelRow::comes_before);
     if (digest_.unattributed) {
       report_.unattributed = gpu(*digest_.unattributed, false);
       std::map<std::uint32_t, Distribution> sums;
@@ -239,10 +239,6 @@ class Reporter {
     report_.total->top_kernels.assign(
         report_.kernels.begin(),
         report_.kernels.begin() + static_cast<std::ptrdiff_t>(std::min(options_.top_kernels, report_.kernels.size())));
-  }
-
-  static bool larger(const model::KernelRow& a, const model::KernelRow& b) {
-    return a.total_ns != b.total_ns ? a.total_ns > b.total_ns : a.name < b.name;
   }
 
   [[nodiscard]] model::KernelRow kernel_row(const KernelTally& kernel, const Moments& sum, double total) const {
@@ -273,7 +269,7 @@ class Reporter {
       work.top_kernels.push_back(std::move(row));
     }
     work.distinct_kernels = std::ssize(work.top_kernels);
-    std::sort(work.top_kernels.begin(), work.top_kernels.end(), larger);
+    std::ranges::sort(work.top_kernels, &model::KernelRow::comes_before);
     if (work.top_kernels.size() > options_.top_kernels) work.top_kernels.resize(options_.top_kernels);
   }
 

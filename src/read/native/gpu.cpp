@@ -111,7 +111,7 @@ class GpuReader {
     link_launches();
     counters_.finish(where_);
     if (!info("overhead").empty()) drop_what_ended_in_a_pause();
-    if (is_window()) cut_to_window();
+    if (session_.is_window()) cut_to_window();
     pc_.finish(where_, first_.launches, name_of_, session_);
     if (double share = 0, run = 0, switching = 0, records = 0, windows = 0;
         std::sscanf(info("overhead").c_str(), "%lf %lf %lf %lf %lf", &share, &run, &switching, &records, &windows) ==
@@ -312,10 +312,9 @@ class GpuReader {
     return at != infos_.end() ? at->second : std::string();
   }
   /// Of a stretch of the process's life alone.
-  [[nodiscard]] bool is_window() const { return session_.attached || !session_.windows.empty(); }
   template <class Item>
   [[nodiscard]] bool outside_window(const Item& item) const {
-    return is_window() && (item.end_ns <= session_.begin_ns || item.start_ns >= session_.end_ns);
+    return session_.is_window() && (item.end_ns <= session_.begin_ns || item.start_ns >= session_.end_ns);
   }
 
   void correct_clock() {

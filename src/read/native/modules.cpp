@@ -191,7 +191,7 @@ void ModuleCalls::place(Steps threads, model::Session& session) const {
     std::vector<std::uint32_t> made;     // how many calls each of them has made so far
     std::vector<std::uint32_t> calls;    // their ranges
     // Of a window, what the first launch finds may have begun before: nobody knows which step of a function it is in.
-    bool begun = session.attached || !session.windows.empty();
+    bool begun = session.is_window();
     for (const Step& step : steps) {
       const bool between = program.move_to(step.start_ns, step.end_ns);
       const std::uint32_t inside = program.open().empty() ? model::kNone : program.open().back();
