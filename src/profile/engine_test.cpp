@@ -157,6 +157,8 @@ TEST(Functions, WithGpuWorkARegionMayBeOfAPattern) {
   session.launches.emplace_back();
   session.ranges.emplace_back().name = session.strings.intern("Engine.step");
   EXPECT_EQ(unmatched_functions({"my.engine.Engine.step", "my.*", "Engine.step=x"}, {}, session), "");
+  EXPECT_EQ(unmatched_functions({"a|Engine.step=x@1.mode"}, {}, session, "--phases"), "");
+  EXPECT_NE(unmatched_functions({"a|Engine=x"}, {}, session, "--phases"), "");
   EXPECT_NE(unmatched_functions({"my.engine.Engine.stop"}, {}, session), "");
 }
 

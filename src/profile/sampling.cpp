@@ -71,11 +71,17 @@ bool is_seen(const std::string& line, const model::Session& session) {
   if (session.launches.empty()) return false;
   const std::size_t equals = line.find('=');
   const std::string_view pattern = std::string_view(line).substr(equals == std::string::npos ? 0 : equals + 1);
+  const auto names = base::split(std::string_view(line).substr(0, equals == std::string::npos ? 0 : equals), '|');
+  const auto is_named = [&](const std::string& name) {  // one of a|b, or "a or b" where nobody knows which
+    return std::any_of(names.begin(), names.end(), [&](std::string_view one) {
+      return name == one || name.starts_with(std::string(one) + " or ");
+    });
+  };
   std::unordered_set<model::StringId> asked;  // of millions of ranges few have a name of their own
   return std::any_of(session.ranges.begin(), session.ranges.end(), [&](const model::Range& range) {
     if (!asked.insert(range.name).second) return false;
     const std::string name = text(range.name);
-    return equals != std::string::npos ? name == line.substr(0, equals) : may_be(pattern, name);
+    return equals != std::string::npos ? is_named(name) : may_be(pattern, name);
   });
 }
 
@@ -173,12 +179,13 @@ std::string name_main(std::string_view patterns, std::span<const std::string> co
 }
 
 std::string unmatched_functions(const std::vector<std::string>& patterns, std::span<const std::string> command,
-                                const model::Session& session) {
+                                const model::Session& session, std::string_view option) {
   std::vector<std::string> unmatched;
   for (const std::string& pattern : patterns)
     if (!is_seen(name_main(pattern, command), session)) unmatched.push_back("'" + base::printable(pattern) + "'");
   if (unmatched.empty()) return {};
-  std::string text = "--functions " + base::join(unmatched, ", ") + " matched no Python function that was seen";
+  std::string text =
+      std::string(option) + " " + base::join(unmatched, ", ") + " matched no Python function that was seen";
   const std::string module = main_module(command);
   return text + (module.empty() ? "; a pattern is FILE.FUNCTION, as in 'train.*' of train.py"
                                 : "; those of the script are '" + base::printable(module) + ".*' or '__main__.*'");

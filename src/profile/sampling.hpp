@@ -44,10 +44,12 @@ struct SampleChoice {
 /// command names neither.
 [[nodiscard]] std::string name_main(std::string_view patterns, std::span<const std::string> command);
 
-/// A sentence on patterns that match no Python function of the session; "" where each matches one. With GPU work the
-/// library in the program matched them, and only regions tell: a pattern that might be one of them counts as matched.
+/// A sentence on patterns of `option` that match no Python function of the session; "" where each matches one. With GPU
+/// work the library in the program matched them, and only regions tell: a pattern that might be one of them counts as
+/// matched.
 [[nodiscard]] std::string unmatched_functions(const std::vector<std::string>& patterns,
-                                              std::span<const std::string> command, const model::Session& session);
+                                              std::span<const std::string> command, const model::Session& session,
+                                              std::string_view option = "--functions");
 
 /// What one pass of PM sampling collects on a chip.
 struct SamplePlan {

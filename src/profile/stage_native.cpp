@@ -225,6 +225,13 @@ base::Result<void> read_native(Run& run, const std::string& folder, const fs::pa
     seen.results = model::count_ranges(*session) + session->kernels.size();
     run.by_native.session = std::move(*session);
     run.by_native.path = captures;
+    const auto phases = run.args.native.extra_env.find(wire::kPhases);  // --functions is in the configuration
+    if (!look && phases != run.args.native.extra_env.end() && phases->second != "off") {
+      const auto lines = base::split(phases->second, '\n');
+      const std::string told = unmatched_functions({lines.begin(), lines.end()}, run.config.list("workload.command"),
+                                                   *run.by_native.session, "--phases");
+      if (!told.empty()) run.note(told);
+    }
   }
   const model::Session none;
   const bool whole = session || is_empty_folder(captures);
