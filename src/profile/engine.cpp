@@ -21,18 +21,6 @@
 namespace rangescope::profile {
 namespace {
 
-/// Where runs go when the folder that we are in cannot be written (XDG Base Directory Specification 0.8); "" for
-/// nowhere.
-std::string state_root() {
-  const auto environment = collect::tool_search().environment;
-  const auto value = [&](const char* name) {
-    const auto found = environment.find(name);
-    return found == environment.end() ? std::string() : found->second;
-  };
-  if (const std::string state = value("XDG_STATE_HOME"); state.starts_with('/')) return state + "/rangescope/runs";
-  return value("HOME").empty() ? "" : value("HOME") + "/.local/state/rangescope/runs";
-}
-
 /// What cannot be had in windows, by name.
 base::Result<void> check_windows(const Run& run) {
   if (run.args.windows.when && !run.args.windows.keep_last)
@@ -129,7 +117,7 @@ base::Result<RunRecord> begin_record(const Run& run, const runs::job::Place& pla
     return RunRecord::begin_rank(dir, program, run.args.arguments);
   }
   auto begun = RunRecord::begin(root, program, run.args.arguments);
-  const std::string state = root == runs::kDefaultRoot ? state_root() : std::string();
+  const std::string state = root == runs::kDefaultRoot ? runs::state_root() : std::string();
   if (begun || state.empty()) return begun;
   auto kept = RunRecord::begin(state, program, run.args.arguments);
   if (!kept) return begun;

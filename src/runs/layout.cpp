@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -64,19 +65,37 @@ bool is_run_dir(const std::filesystem::path& path) {
   return read_manifest(path).has_value();
 }
 
-std::vector<std::filesystem::path> list_runs(const std::filesystem::path& root) {
+std::vector<std::filesystem::path> folders_by_start(
+    const std::filesystem::path& root,
+    const std::function<std::optional<std::int64_t>(const std::filesystem::path&)>& start_of) {
   std::vector<std::pair<std::int64_t, std::filesystem::path>> found;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(root, error)) {
+  for (std::filesystem::directory_iterator entry(root, error), end; !error && entry != end; entry.increment(error)) {
     std::error_code ignored;
-    if (entry.is_symlink(ignored) || !entry.is_directory(ignored)) continue;
-    if (entry.path().filename().string().starts_with('.')) continue;  // being unpacked
-    if (const auto manifest = read_manifest(entry.path())) found.emplace_back(manifest->start_unix_ns, entry.path());
+    if (entry->is_symlink(ignored) || !entry->is_directory(ignored)) continue;
+    if (entry->path().filename().string().starts_with('.')) continue;  // being unpacked
+    if (const auto start = start_of(entry->path())) found.emplace_back(*start, entry->path());
   }
   std::sort(found.begin(), found.end());
-  std::vector<std::filesystem::path> runs;
-  for (auto& [start, path] : found) runs.push_back(std::move(path));
-  return runs;
+  std::vector<std::filesystem::path> folders;
+  for (auto& [start, path] : found) folders.push_back(std::move(path));
+  return folders;
+}
+
+std::vector<std::filesystem::path> list_runs(const std::filesystem::path& root) {
+  return folders_by_start(root, [](const std::filesystem::path& folder) {
+    const auto manifest = read_manifest(folder);
+    return manifest ? std::optional(manifest->start_unix_ns) : std::nullopt;
+  });
+}
+
+std::string state_root() {
+  const auto value = [](const char* name) {
+    const char* found = std::getenv(name);
+    return std::string(found == nullptr ? "" : found);
+  };
+  if (const std::string state = value("XDG_STATE_HOME"); state.starts_with('/')) return state + "/rangescope/runs";
+  return value("HOME").empty() ? "" : value("HOME") + "/.local/state/rangescope/runs";
 }
 
 base::Result<std::filesystem::path> find_run(const std::filesystem::path& root, std::string_view said) {
@@ -86,8 +105,11 @@ base::Result<std::filesystem::path> find_run(const std::filesystem::path& root, 
   const auto runs = list_runs(root);
   if (said == "latest") {
     if (!runs.empty()) return runs.back();
+    const std::string elsewhere = root == kDefaultRoot ? state_root() : std::string();
     return base::fail(base::Code::kNoInput, "there are no runs yet", root.string(),
-                      "Make one: rangescope profile -- <program>");
+                      elsewhere.empty() || list_runs(elsewhere).empty()
+                          ? "Make one: rangescope profile -- <program>"
+                          : "Runs of folders that cannot be written are in another one: --runs " + elsewhere);
   }
   std::vector<std::filesystem::path> matching;
   std::vector<std::string> names;

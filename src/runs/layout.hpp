@@ -13,7 +13,11 @@
 // Making the directory is the arbiter: two runs that start in the same second in one root get different names.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +26,9 @@
 namespace rangescope::runs {
 
 inline constexpr std::string_view kDefaultRoot = "rangescope-runs";
+/// Where runs go when the folder that we are in cannot be written (XDG Base Directory Specification 0.8); "" for
+/// nowhere.
+[[nodiscard]] std::string state_root();
 
 /// Makes a new run directory under `root` (which is made too). kIo or kPermission with the path.
 [[nodiscard]] base::Result<std::filesystem::path> make_run_dir(const std::filesystem::path& root);
@@ -31,6 +38,11 @@ inline constexpr std::string_view kDefaultRoot = "rangescope-runs";
 
 /// True for a directory that rangescope made, by its manifest.json.
 [[nodiscard]] bool is_run_dir(const std::filesystem::path& path);
+
+/// The folders in `root` of which a start is known (Unix time, ns), oldest first. Nothing when the root does not exist.
+[[nodiscard]] std::vector<std::filesystem::path> folders_by_start(
+    const std::filesystem::path& root,
+    const std::function<std::optional<std::int64_t>(const std::filesystem::path&)>& start_of);
 
 /// The runs of a root, oldest first. Nothing when the root does not exist.
 [[nodiscard]] std::vector<std::filesystem::path> list_runs(const std::filesystem::path& root);

@@ -286,6 +286,9 @@ class Profile(InAFolder):
         self.assertEqual(where, again)
         self.assertEqual(os.path.dirname(where), f"{self.folder}/rangescope/runs")
         self.assertEqual(cases.run([TOOL, "report", again], cwd="/proc", env=self.env).returncode, 0)
+        none = cases.run([TOOL, "report", "latest"], cwd="/proc", env={**self.env, "XDG_STATE_HOME": self.folder})
+        self.assertEqual(none.returncode, 66)
+        self.assertIn(f"--runs {os.path.dirname(where)}", none.stderr)
 
     def test_repetitions_have_a_mean_and_a_deviation(self):
         self.assertEqual(self.tool("profile", "-q", "--repeat", "3", VICTIM).returncode, 0)

@@ -149,18 +149,10 @@ base::Result<Job> read_job(const fs::path& folder) {
 }
 
 std::vector<fs::path> list_jobs(const fs::path& root) {
-  std::vector<std::pair<std::int64_t, fs::path>> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(root, error), end; !error && entry != end; entry.increment(error)) {
-    std::error_code ignored;
-    if (entry->is_symlink(ignored) || !entry->is_directory(ignored)) continue;
-    const auto json = runs::read_json(entry->path() / "job.json", kJobSchema);
-    if (json) found.emplace_back(json->value("started_unix_ns", std::int64_t{0}), entry->path());
-  }
-  std::sort(found.begin(), found.end());
-  std::vector<fs::path> jobs;
-  for (auto& [start, path] : found) jobs.push_back(std::move(path));
-  return jobs;
+  return folders_by_start(root, [](const fs::path& folder) {
+    const auto json = runs::read_json(folder / "job.json", kJobSchema);
+    return json ? std::optional(json->value("started_unix_ns", std::int64_t{0})) : std::nullopt;
+  });
 }
 
 base::Result<std::optional<Job>> find_job(const fs::path& root, const std::string& said) {
