@@ -318,6 +318,9 @@ TEST(ExpressionOf, SelectsTheRegionThatItWasMadeFrom) {
       {"", {"A", "A"}, "regex:[^A$/^A$"},
       {"", {"a\\", "b"}, "regex:[^a\\\\$/^b$"},
       {"", {"a\\"}, "regex:^a\\\\$/"},
+      {"", {""}, "regex:^$/"},
+      {"", {"  spaces  "}, "regex:^  spaces  $/"},
+      {"", {"two\nlines\t"}, "regex:^two\\x0alines\\x09$/"},
       {"my/dom", {"A", "B"}, "my/dom@[A/B"}};
   for (const auto& [domain, path, text] : cases) {
     EXPECT_EQ(expression_of(domain, path, RangeKind::kPushPop), text);

@@ -187,6 +187,10 @@ std::string escape_range_name(std::string_view name) {
 std::string escape_regex(std::string_view name) {
   std::string out;
   for (const char c : name) {
+    if (static_cast<unsigned char>(c) < ' ') {
+      out.append("\\x").append({static_cast<char>('0' + c / 16), "0123456789abcdef"[c % 16]});
+      continue;
+    }
     if (std::string_view("\\^$.|?*+()[]{}/@,").find(c) != std::string_view::npos) out += '\\';
     out += c;
   }
@@ -195,11 +199,13 @@ std::string escape_regex(std::string_view name) {
 
 std::string expression_of(std::string_view domain, std::span<const std::string> path, RangeKind kind) {
   if (path.empty()) return "";
-  // A backslash at the end of a name would escape what follows it.
-  const bool backslash =
-      std::any_of(path.begin(), path.end(), [](const std::string& name) { return name.ends_with('\\'); });
-  if (kind == RangeKind::kStartEnd && backslash)
-    return regex_of_domain(domain, false) + whole_name(path.front(), false);
+  // A backslash at the end of a name would escape what follows it, blanks at its ends are cut off, and control
+  // characters are lost where somebody copies them.
+  const bool unsaid = std::any_of(path.begin(), path.end(), [](const std::string& name) {
+    return name.ends_with('\\') || base::trim(name).size() != name.size() || name.empty() ||
+           std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < ' '; });
+  });
+  if (kind == RangeKind::kStartEnd && unsaid) return regex_of_domain(domain, false) + whole_name(path.front(), false);
   std::string text;
   if (!domain.empty()) {
     for (const char c : domain) {  // a '/' in a domain needs no backslash
@@ -211,7 +217,7 @@ std::string expression_of(std::string_view domain, std::span<const std::string> 
   if (kind == RangeKind::kStartEnd) return text + escape_range_name(path.front());
   bool twice = false;  // a literal name stands for its topmost occurrence
   for (auto name = path.begin(); name != path.end(); ++name) twice |= std::find(path.begin(), name, *name) != name;
-  if (backslash || twice) return path_regex(domain, path, false);
+  if (unsaid || twice) return path_regex(domain, path, false);
   if (path.size() > 1) text += "[";
   for (std::size_t i = 0; i < path.size(); ++i) text += (i ? "/" : "") + escape_range_name(path[i]);
   return text + (path.size() > 1 ? "" : "/");

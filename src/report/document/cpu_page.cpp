@@ -25,10 +25,14 @@ const model::Region* cpu_region(const model::Report& report, const std::string& 
   const model::Region* best = nullptr;
   const auto offer = [&](const model::Region& region) {
     if (region.process || region.thread || region.path.empty()) return false;
+    const std::string mark(region.kind == model::RangeKind::kStartEnd ? model::kStartEndMark : "");
+    const auto is_wanted = [&](const std::string& name) {  // as it is, or as tables print it
+      return name == wanted || base::printable(name) + mark == wanted;
+    };
     names.push_back(model::path_text(region));
-    if (names.back() == wanted) return true;
+    if (is_wanted(names.back())) return true;
     // Of several of that name, the one where most time went.
-    if (region.path.back() == wanted && (best == nullptr || region.wall.inclusive_ns > best->wall.inclusive_ns))
+    if (is_wanted(region.path.back()) && (best == nullptr || region.wall.inclusive_ns > best->wall.inclusive_ns))
       best = &region;
     names.push_back(region.path.back());
     return false;

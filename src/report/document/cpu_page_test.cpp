@@ -32,5 +32,25 @@ TEST(CpuPage, WhatNoRangeHoldsHasAPageToo) {
   EXPECT_NE(page.error().hint.find("outside ranges"), std::string::npos) << page.error().hint;
 }
 
+TEST(CpuPage, ARangeIsFoundAsTablesPrintIt) {
+  model::Report report;
+  const auto add = [&](const std::string& name, model::RangeKind kind) {
+    model::Region& region = report.regions.emplace_back();
+    region.path = {name};
+    region.kind = kind;
+    region.cpu.emplace().samples = 1;
+  };
+  add("two\nlines", model::RangeKind::kPushPop);
+  add("request", model::RangeKind::kStartEnd);
+  for (const char* name : {"two\nlines", "two\\nlines", "request", "request [start/end]"}) {
+    Style style;
+    style.cpu = name;
+    EXPECT_TRUE(cpu_page(report, style)) << name;
+  }
+  Style style;
+  style.cpu = "two\\nlines [start/end]";
+  EXPECT_FALSE(cpu_page(report, style));
+}
+
 }  // namespace
 }  // namespace rangescope::report
