@@ -73,7 +73,11 @@ Result<std::string> read_from(int fd, const std::filesystem::path& path, std::si
 
 tl::unexpected<Error> cannot_write(const std::filesystem::path& path) {
   const Code code = errno == EACCES || errno == EPERM || errno == EROFS ? Code::kPermission : Code::kIo;
-  return fail(code, "cannot write the file: " + reason(), path.string());
+  const bool limited = errno == EFBIG, full = errno == ENOSPC || errno == EDQUOT;
+  return fail(code, "cannot write the file: " + reason(), path.string(),
+              limited ? "Raise the limit on the size of files: ulimit -f unlimited"
+              : full  ? "Free some space, or write elsewhere"
+                      : "");
 }
 
 }  // namespace

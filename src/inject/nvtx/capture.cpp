@@ -166,9 +166,10 @@ void* map_more(const CaptureFile& file, std::uint64_t at, std::size_t bytes, int
   char* const chunk = static_cast<char*>(whole) + at;
   const bool reserved = populate(chunk, bytes) == 0;
   if (!reserved) {
-    error = errno != EFAULT                                                       ? errno
-            : madvise(chunk - page_bytes(), page_bytes(), kMadvPopulateRead) == 0 ? ENOSPC
-                                                                                  : ESTALE;
+    error = errno;
+    // A hole can be read where the disk is full (of a tmpfs what is before it), and nothing behind the file's end.
+    const auto reads = [](void* page) { return madvise(page, page_bytes(), kMadvPopulateRead) == 0; };
+    if (error == EFAULT) error = reads(chunk) || reads(chunk - page_bytes()) ? ENOSPC : ESTALE;
   }
   if (munmap(whole, at) == 0 && reserved) return chunk;
   munmap(whole, at + bytes);
