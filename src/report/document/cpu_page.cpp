@@ -12,6 +12,7 @@
 #include "base/units.hpp"
 #include "model/measure.hpp"
 #include "model/program.hpp"
+#include "model/range_expression.hpp"
 #include "report/document/view.hpp"
 
 namespace rangescope::report {
