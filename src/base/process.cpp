@@ -473,8 +473,11 @@ Result<Ended> run(const Command& command) {
   foreground.given_to(pid);
   ending.of(pid);
   const bool shares_group = !command.own_group && !left.done();
+  const auto is_programs_own = [&](const Arrived& arrived) {  // a word among its own processes
+    return shares_group && ending.sent_it(arrived.sender);
+  };
   for (const Arrived& arrived : early) {
-    if (shares_group && ending.sent_it(arrived.sender)) continue;
+    if (is_programs_own(arrived)) continue;
     ended.forwarded = arrived.signal;
     ending.send(arrived.signal, false);
   }
@@ -546,7 +549,7 @@ Result<Ended> run(const Command& command) {
     ending.bury();
     if (moved && !running) linger_until = Clock::now() + kLinger;
     signals.drain([&](const Arrived& arrived) {
-      if (shares_group && ending.sent_it(arrived.sender)) return;  // a word among its own processes
+      if (is_programs_own(arrived)) return;
       ended.forwarded = arrived.signal;
       ending.send(arrived.signal, arrived.from_kernel && by_terminal(arrived.signal) && shares_group);
     });
@@ -555,7 +558,7 @@ Result<Ended> run(const Command& command) {
   std::vector<Arrived> late;
   take_what_came(signals, late);
   for (const Arrived& arrived : late)
-    if (!shares_group || !ending.sent_it(arrived.sender)) ended.forwarded = arrived.signal;
+    if (!is_programs_own(arrived)) ended.forwarded = arrived.signal;
   hand_over(out, err);
   return ended;
 }

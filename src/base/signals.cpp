@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 
 namespace rangescope::base {
 namespace {

@@ -43,8 +43,9 @@ Value busy_share(const Region& region) {
   return busy >= 0 && wall > 0 ? Value(busy / wall) : Value{};
 }
 
-// Tag, title (head of a column), unit, source, formula, how to get it; in the order in which a full table shows them.
 using enum Unit;
+
+/// Tag, title (head of a column), unit, source, formula, how to get it; in the order in which a full table shows them.
 constexpr Measure kMeasures[] = {
     {"occurrences", "count", kCount, "NVTX", "instances of the range path that ended", RANGESCOPE_REGION(occurrences)},
     {"unclosed", "unclosed", kCount, "NVTX", "instances that started and never ended; not in the statistics",
