@@ -1,5 +1,6 @@
 #include "config/value.hpp"
 
+#include <cmath>
 #include <limits>
 
 #include "base/redact.hpp"

@@ -358,13 +358,12 @@ base::Result<Places> places_of(std::uint32_t pid) {
   auto libc = find_image(pid, {"libc.so.6", "libc-2."});
   auto linker = find_image(pid, {"ld-linux-x86-64.so.2", "ld-2."});
   if (!libc || !linker)
-    return base::fail(
-        std::move(refused("it runs without glibc (static, or another libc)", {}, base::Code::kToolMissing)));
+    return base::fail(refused("it runs without glibc (static, or another libc)", {}, base::Code::kToolMissing));
   Places places{std::move(*libc), std::move(*linker), 0};
   places.restorer = restorer_of(places.libc);
   if (places.restorer == 0 || places.linker.file.empty())
-    return base::fail(std::move(refused("its libc was replaced on disk since it started, or is unknown here",
-                                        "Restart it", base::Code::kToolMissing)));
+    return base::fail(refused("its libc was replaced on disk since it started, or is unknown here", "Restart it",
+                              base::Code::kToolMissing));
   return places;
 }
 

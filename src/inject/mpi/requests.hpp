@@ -51,7 +51,7 @@ class Completing {
   void add(Room& one, const char* status);
   const Arguments& arguments_;
   char* statuses_ = nullptr;
-  std::size_t count_ = 0, complete_ = 0, known_ = 0;
+  std::size_t count_ = 0, complete_ = 0;
   Room few_[kFew];
   char few_statuses_[kFew * kStatus];
   nvtxPayloadData_t few_data_[kFew];

@@ -70,8 +70,8 @@ void take_out_overhead(std::uint32_t domain, model::Session& session) {
   const auto take = [&](std::uint32_t thread, std::int64_t until) {  // what began before
     for (; next < spent[thread].size() && spent[thread][next].span.first < until; ++next) {
       const auto& [span, own] = spent[thread][next];
-      const auto around =
-          std::find_if(open.rbegin(), open.rend(), [&](std::uint32_t i) { return ranges[i].end_ns > span.first; });
+      const auto around = std::find_if(open.rbegin(), open.rend(),
+                                       [&, start = span.first](std::uint32_t i) { return ranges[i].end_ns > start; });
       if (around == open.rend()) continue;
       const std::int64_t end = std::min(span.second, ranges[*around].end_ns);
       if (own || (end == span.second && end <= until)) inside[*around] += end - span.first;

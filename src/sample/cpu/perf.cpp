@@ -132,7 +132,8 @@ std::uint64_t event_of(const perf_event_header& header) {
 /// Of each sample, by its thread's switches behind it.
 void tell_who_stayed(std::vector<Record>& records) {
   std::unordered_map<std::uint32_t, std::pair<bool, std::int64_t>> of_thread;
-  for (Record& record : std::views::reverse(records)) {
+  for (auto at_record = records.rbegin(); at_record != records.rend(); ++at_record) {  // clang 14 cannot reverse a view
+    Record& record = *at_record;
     const perf_event_header& header = *record.header;
     const bool sample = header.type == PERF_RECORD_SAMPLE;
     if (!sample && header.type != PERF_RECORD_SWITCH) continue;
