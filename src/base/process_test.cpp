@@ -225,6 +225,11 @@ TEST(Process, WhatTheProgramSendsToItsGroupComesOnce) {
   EXPECT_EQ(std::string(text, static_cast<std::size_t>(std::max<ssize_t>(got, 0))), "term\nusr1\n");
 }
 
+void wait_for_a_death() {
+  siginfo_t dead{};
+  ::waitid(P_ALL, 0, &dead, WEXITED | WNOWAIT);
+}
+
 // Ctrl-C reaches both; here the child is dead, and the signal still pending, before we wait for either.
 TEST(Process, ASignalThatComesWithTheChildsEndDoesNotEndUs) {
   Command command;
@@ -232,8 +237,7 @@ TEST(Process, ASignalThatComesWithTheChildsEndDoesNotEndUs) {
   command.forward_signals = true;
   command.tick_every = 0ms;
   command.tick = [](std::chrono::nanoseconds) {
-    siginfo_t dead{};
-    ::waitid(P_ALL, 0, &dead, WEXITED | WNOWAIT);
+    wait_for_a_death();
     const pid_t somebody = ::fork();
     if (somebody == 0) ::_exit(::kill(::getppid(), SIGINT));
     ::waitpid(somebody, nullptr, 0);
@@ -250,10 +254,7 @@ TEST(Process, ASignalThatTheProgramSendsAndEndsByIsItsOwn) {
   command.argv = {"sh", "-c", "kill -TERM $PPID; kill -TERM $$"};
   command.forward_signals = true;
   command.tick_every = 0ms;
-  command.tick = [](std::chrono::nanoseconds) {
-    siginfo_t dead{};
-    ::waitid(P_ALL, 0, &dead, WEXITED | WNOWAIT);
-  };
+  command.tick = [](std::chrono::nanoseconds) { wait_for_a_death(); };
   const auto ended = run(command);
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->signal, SIGTERM);

@@ -101,6 +101,15 @@ base::Result<void> run_stages(Run& run, const Stages& stages) {
   return {};
 }
 
+/// Where ncu alone is to measure, and something is not certain: a look is a run of the program.
+bool needs_look(const Run& run) {
+  if (run.asked.native || run.asked.nsys || !run.asked.ncu || !run.config.flag("pipeline.probe", true)) return false;
+  const auto kind_said = [](const model::RangeTerm& term) { return term.kind_said(); };
+  const bool kinds_said =
+      std::ranges::all_of(run.ranges.include, kind_said) && std::ranges::all_of(run.ranges.exclude, kind_said);
+  return !kinds_said || (collect::is_ladder(replay_mode(run.config)) && !run.ranges.include.empty());
+}
+
 std::string root_of(const Run& run) {
   return run.config.text("run.root").value_or(std::string(runs::kDefaultRoot));
 }
@@ -161,16 +170,10 @@ Stages stages_of(Run& run) {
     add(attach_stage(run));
     return stages;
   }
-  if (run.config.duration("run.wait_idle")) add(idle_stage(run));
+  if (const auto limit = run.config.duration("run.wait_idle")) add(idle_stage(run, *limit));
   if (!run.repetition && run.config.integer("workload.warmup").value_or(0) > 0) add(warm_up_stage(run));
   if (run.asked.native) add(run.args.repeat != 1 ? repeated_stage(run) : native_stage(run));
-  // A look is worth a run of the program only where something is not certain.
-  const auto kind_said = [](const model::RangeTerm& term) { return term.kind_said(); };
-  const bool kinds_said =
-      std::ranges::all_of(run.ranges.include, kind_said) && std::ranges::all_of(run.ranges.exclude, kind_said);
-  const bool uncertain = !kinds_said || (collect::is_ladder(wish_of(run).mode) && !run.ranges.include.empty());
-  if (!run.asked.native && !run.asked.nsys && run.asked.ncu && uncertain && run.config.flag("pipeline.probe", true))
-    add(look_stage(run, "to find its ranges (--no-probe skips it)"));
+  if (needs_look(run)) add(look_stage(run, "to find its ranges (--no-probe skips it)"));
   if (run.asked.nsys) add(nsys_stage(run));
   if (run.asked.ncu) add(ncu_stage(run));
   return stages;

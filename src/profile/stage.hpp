@@ -2,6 +2,7 @@
 // is prepared, printed (--dry-run) or run in its turn, and knows nothing of the others but what they left in `Run`.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -119,7 +120,7 @@ using Stages = std::vector<std::unique_ptr<Stage>>;
 
 // Each in the file of its name, stage_*.cpp.
 [[nodiscard]] std::unique_ptr<Stage> attach_stage(Run& run);
-[[nodiscard]] std::unique_ptr<Stage> idle_stage(Run& run);
+[[nodiscard]] std::unique_ptr<Stage> idle_stage(Run& run, std::chrono::nanoseconds limit);
 [[nodiscard]] std::unique_ptr<Stage> warm_up_stage(Run& run);
 [[nodiscard]] std::unique_ptr<Stage> native_stage(Run& run);
 /// Runs the program only to see its ranges: what fails there stops nothing. `why`: for a note, "" for none.
@@ -136,6 +137,8 @@ using Stages = std::vector<std::unique_ptr<Stage>>;
 
 /// Metrics of ranges, and nothing that only ncu has: then the native stage counts while it looks. Without ncu it must.
 [[nodiscard]] base::Result<void> plan_counters(Run& run);
+/// Of ncu, or where its ladder begins: "auto", "range", "range-or-kernel" ...
+[[nodiscard]] std::string replay_mode(const config::Config& config);
 /// What is wanted of ncu's stage, for its ladder of replay modes.
 [[nodiscard]] collect::Wish wish_of(const Run& run);
 /// Metrics for ncu, as written.

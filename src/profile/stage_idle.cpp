@@ -83,19 +83,21 @@ std::string wait_for_idle(std::chrono::nanoseconds limit, const std::map<std::st
 
 class Idle : public Stage {
  public:
-  using Stage::Stage;
+  Idle(Run& run, std::chrono::nanoseconds limit) : Stage(run), limit_(limit) {}
   base::Result<void> run() override {
-    const auto limit = run_.config.duration("run.wait_idle");
-    const std::string waited = limit ? wait_for_idle(*limit, base_request(run_.config, run_.folder).env) : "";
+    const std::string waited = wait_for_idle(limit_, base_request(run_.config, run_.folder).env);
     if (!waited.empty()) run_.note(waited);
     return {};
   }
+
+ private:
+  std::chrono::nanoseconds limit_;
 };
 
 }  // namespace
 
-std::unique_ptr<Stage> idle_stage(Run& run) {
-  return std::make_unique<Idle>(run);
+std::unique_ptr<Stage> idle_stage(Run& run, std::chrono::nanoseconds limit) {
+  return std::make_unique<Idle>(run, limit);
 }
 
 }  // namespace rangescope::profile

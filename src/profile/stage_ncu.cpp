@@ -33,7 +33,7 @@ fs::path report_file(const fs::path& base) {
 
 class Ncu : public Stage {
  public:
-  explicit Ncu(Run& run) : Stage(run), mode_(wish_of(run).mode) {}
+  explicit Ncu(Run& run) : Stage(run), mode_(replay_mode(run.config)) {}
   base::Result<void> prepare() override {
     auto can = TRY(able(run_, "ncu"));
     metrics_ = metrics_of(run_.config);
@@ -394,9 +394,13 @@ std::vector<std::string> metrics_of(const config::Config& config) {
   return metrics;
 }
 
+std::string replay_mode(const config::Config& config) {
+  return config.text("pipeline.ncu.ncu_cli.replay_mode").value_or("auto");
+}
+
 collect::Wish wish_of(const Run& run) {
   collect::Wish wish;
-  wish.mode = run.config.text("pipeline.ncu.ncu_cli.replay_mode").value_or("auto");
+  wish.mode = replay_mode(run.config);
   wish.every = base_request(run.config, run.folder).every;
   wish.ranges = !run.args.analysis.ranges.include.empty();
   const auto options = ncu_options(run.config);
