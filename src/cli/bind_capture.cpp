@@ -26,7 +26,8 @@ std::string lines_of(const std::string& option, const std::vector<std::string>& 
 }
 
 std::string phases_of(const std::string& path) {
-  const auto file = base::read_file(path);
+  constexpr std::uint64_t kMostBytes = 1 << 20;
+  const auto file = base::read_regular(path, kMostBytes);
   if (!file)
     refuse("--phases",
            file.error().code == base::Code::kNoInput ? "there is no file '" + base::printable(path) + "' to read"

@@ -371,11 +371,20 @@ class Runs final : public Subcommand {
     if (!yes_ && !confirmed("delete " + what + "? [y/N] "))
       return base::fail(base::Code::kUsage, "nothing was deleted", {},
                         ::isatty(STDIN_FILENO) != 0 ? "Answer y, or pass --yes" : "Pass --yes where nobody can answer");
+    std::vector<base::Error> failures;
     for (const auto& candidate : candidates) {
-      TRY(runs::job::is_job(candidate.path) ? runs::job::remove_job(candidate.path) : runs::remove_run(candidate.path));
+      const bool is_job = runs::job::is_job(candidate.path);
+      auto removed = is_job ? runs::job::remove_job(candidate.path) : runs::remove_run(candidate.path);
+      if (!removed) failures.push_back(std::move(removed.error()));
     }
-    base::info("deleted " + what);
-    return 0;
+    if (failures.empty()) {
+      base::info("deleted " + what);
+      return 0;
+    }
+    const std::size_t deleted = candidates.size() - failures.size();
+    base::info(fmt::format("deleted {} of {}", deleted, base::counted(candidates.size(), "run")));
+    for (const base::Error& failure : std::span(failures).subspan(1)) say(failure);
+    return tl::unexpected(failures.front());
   }
 
   // Asks on the terminal. Never waits where there is none.

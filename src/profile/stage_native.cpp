@@ -79,14 +79,14 @@ class Native : public Stage {
     shown.collector = folder;
     const fs::path captures = request.run_dir / "native";
     SampleChoice choice = look_ ? SampleChoice{.off = true, .cpu_off = true} : run_.args.sampling;
-    std::unique_ptr<Windows> windows;
-    if (run_.args.windows.any() && !look_) {
-      windows = TRY(Windows::begin(captures, run_.args.windows, choice));
-      choice.off = choice.cpu_off = true;  // they sample by themselves
-    }
     choice.regions = regions_of(run_.args.native.extra_env);
-    auto sampling = TRY(begin_sampling(choice, captures, run_.counters.has_value()));
-    auto cpu = begin_cpu(choice, captures);  // the last thing before the program
+    const bool in_windows = run_.args.windows.any() && !look_;  // they sample by themselves
+    const SampleChoice nothing{.off = true, .cpu_off = true};
+    auto sampling = TRY(begin_sampling(in_windows ? nothing : choice, captures, run_.counters.has_value()));
+    // The last thing before the program: what samples its CPU begins with it.
+    std::unique_ptr<Windows> windows;
+    if (in_windows) windows = TRY(Windows::begin(captures, run_.args.windows, choice));
+    auto cpu = begin_cpu(in_windows ? nothing : choice, captures);
     if (!cpu) return base::fail(std::move(cpu));
     const auto started = [&](pid_t program) { windows->started(program); };
     auto ran = run_.runner->run(shown, folder, {}, false, windows ? started : std::function<void(pid_t)>());

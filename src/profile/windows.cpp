@@ -209,8 +209,7 @@ struct Windows::State {
 
   // of the thread
   control::Page page{};
-  bool begun = false;  ///< the program was seen
-  std::int64_t program_ns = 0;
+  std::int64_t program_ns = 0;  ///< when the program started
   std::optional<Clock::time_point> opens, closes;
   std::optional<sample::cpu::Recorder> recorder;  ///< of the window that is open
   struct Closed {
@@ -226,7 +225,9 @@ struct Windows::State {
   std::set<std::pair<pid_t, std::uint32_t>> naming;  ///< processes that name what was sampled in a window
 
   ~State();
+  [[nodiscard]] base::Result<void> open_with_program();
   void run();
+  void wait_for_program();
   void turn();
   [[nodiscard]] std::string sample_cpu(std::uint32_t window);
   void opened(std::int64_t start_ns);
@@ -291,7 +292,7 @@ void Windows::State::bury(bool wait) {
 
 /// The program opens and closes the window that --window asks for: its CPU is sampled from the occurrence before on.
 void Windows::State::follow_count() {
-  if (page.first == 0 || !begun) return;
+  if (page.first == 0) return;
   control::Page now{};
   if (::pread(page_file, &now, sizeof now, 0) != static_cast<ssize_t>(sizeof now)) return;
   if (open.start_ns == 0 && !recorder && now.dormant != control::kDormant) (void)sample_cpu(1);
@@ -478,19 +479,34 @@ std::string Windows::State::mark(const std::string& name) {
   return "ok " + folder.string() + "\n";
 }
 
+/// Opens the first window before the program starts, so that the window holds all that the program does, however late
+/// our thread runs. Called by the thread that starts the program next.
+base::Result<void> Windows::State::open_with_program() {
+  auto cpu_recorder = TRY(begin_cpu(sampling, folder_of(1)));
+  if (cpu_recorder) recorder.emplace(std::move(*cpu_recorder));
+  page.start_ns = program_ns = sample::now_ns();
+  (void)publish();
+  opened(program_ns);
+  return {};
+}
+
+/// Returns when the program runs, or when it could not be started. No client is served before.
+void Windows::State::wait_for_program() {
+  pollfd started{wake, POLLIN, 0};
+  while (::poll(&started, 1, -1) < 0 && errno == EINTR) continue;
+  if (program == 0) return;
+  if (open.start_ns != 0) {
+    open.attached_pid = static_cast<std::uint32_t>(program);
+    note(1);
+    closes = Clock::now() + (choice.keep_last ? *choice.keep_last / 2 : *choice.length);
+    return;
+  }
+  program_ns = sample::now_ns();
+  if (choice.after) opens = Clock::now() + *choice.after;
+}
+
 /// All that is due.
 void Windows::State::turn() {
-  if (!begun && program != 0) {
-    begun = true;
-    program_ns = sample::now_ns();
-    if (page.dormant == 0) {
-      (void)sample_cpu(1);
-      opened(program_ns);
-      closes = Clock::now() + (choice.keep_last ? *choice.keep_last / 2 : *choice.length);
-    } else if (choice.after) {
-      opens = Clock::now() + *choice.after;
-    }
-  }
   follow_count();
   if (const auto seen = looked()) {
     const double limit_ns = history.limit_ns(*choice.when);
@@ -522,6 +538,7 @@ void Windows::State::turn() {
 
 void Windows::State::run() {
   try {
+    wait_for_program();
     while (!over) {
       std::vector<pollfd> list{{wake, POLLIN, 0}, {looking, POLLIN, 0}};  // -1: passed over
       server.wait_for(list);
@@ -561,7 +578,8 @@ base::Result<std::unique_ptr<Windows>> Windows::begin(const fs::path& captures, 
   state->page_file = ::open(base::in_place(page).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   std::memcpy(state->page.magic, control::kMagic, sizeof state->page.magic);
   state->page.dormant = control::kDormant;
-  if (!choice.counted && !choice.stopped && !choice.after) {  // recorded from its first moment on
+  const bool opens_with_program = !choice.counted && !choice.stopped && !choice.after;
+  if (opens_with_program) {
     state->page.dormant = 0;
     state->page.window = state->page.since = 1;
     fs::create_directories(base::in_place(state->folder_of(1)), error);
@@ -592,7 +610,9 @@ base::Result<std::unique_ptr<Windows>> Windows::begin(const fs::path& captures, 
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error)
     return base::fail(base::Code::kPermission, "no thread can be started: " + error.message(), {}, "Raise ulimit -u");
-  return std::unique_ptr<Windows>(new Windows(std::move(state)));
+  std::unique_ptr<Windows> windows(new Windows(std::move(state)));
+  if (opens_with_program) TRY(windows->state_->open_with_program());
+  return windows;
 }
 
 Windows::Windows(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -50,7 +50,8 @@ struct WindowChoice {
 
 class Windows {
  public:
-  /// Before the program starts: makes `captures`, its page and its socket. kIo.
+  /// Makes `captures`, its page and its socket, and opens the first window where that begins with the program. Must be
+  /// called by the thread that starts the program, last before it (sample/cpu/recorder.hpp). kIo; as begin_cpu().
   [[nodiscard]] static base::Result<std::unique_ptr<Windows>> begin(const std::filesystem::path& captures,
                                                                     const WindowChoice& choice,
                                                                     const SampleChoice& sampling);

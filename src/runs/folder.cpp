@@ -11,13 +11,14 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace rangescope::runs {
 namespace {
 
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-constexpr int kMostLevels = 256;  // each level of a removal holds a descriptor
+constexpr int kMostLevels = 256;
 
 tl::unexpected<base::Error> folder_error(const std::string& what, const std::filesystem::path& path) {
   if (errno == EXDEV)
@@ -67,31 +68,75 @@ bool list(int fd, Listing& found) {
   return errno == 0;
 }
 
-/// Depth first; with `really` false it only looks whether every folder can be entered. errno on failure, the place in
-/// `at`.
-bool empty(int fd, bool really, int level, std::filesystem::path& at) {
-  Listing found;
-  if (level > kMostLevels) return errno = ELOOP, false;
-  if (!list(fd, found)) return false;
-  for (const std::string& name : found.folders) {
-    at /= name;
-    const int below = open_below(fd, name.c_str());
-    if (below < 0) return false;
-    const bool done = empty(below, really, level + 1, at);
+/// Empties a folder, depth first. Each level holds a descriptor, so that what lies deeper than kMostLevels is moved up
+/// into the folder itself and emptied from there in another turn.
+class Emptying {
+ public:
+  Emptying(int folder, std::filesystem::path path) : folder_(folder), failed_at_(std::move(path)) {}
+
+  /// Looks whether every folder down to kMostLevels can be entered, and changes nothing. False with errno on failure.
+  bool can_enter_all() {
+    deletes_ = false;
+    return descend(folder_, 0);
+  }
+  /// False with errno on failure.
+  bool remove_all() {
+    deletes_ = true;
+    do {
+      moved_up_in_turn_ = 0;
+      if (!descend(folder_, 0)) return false;
+    } while (moved_up_in_turn_ > 0);
+    return true;
+  }
+  [[nodiscard]] const std::filesystem::path& failed_at() const { return failed_at_; }
+
+ private:
+  bool descend(int parent, int level) {
+    Listing found;
+    if (!list(parent, found)) return false;
+    for (const std::string& name : found.folders) {
+      failed_at_ /= name;
+      if (!(level < kMostLevels ? remove_folder(parent, name, level) : move_up(parent, name))) return false;
+      failed_at_ = failed_at_.parent_path();
+    }
+    return !deletes_ || remove_files(parent, found.others);
+  }
+
+  bool remove_folder(int parent, const std::string& name, int level) {
+    const int folder = open_below(parent, name.c_str());
+    if (folder < 0) return false;
+    const bool emptied = descend(folder, level + 1);
     const int why = errno;
-    ::close(below);
+    ::close(folder);
     errno = why;
-    if (!done || (really && ::unlinkat(fd, name.c_str(), AT_REMOVEDIR) != 0)) return false;
-    at = at.parent_path();
+    return emptied && (!deletes_ || ::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0);
   }
-  if (!really) return true;
-  for (const std::string& name : found.others) {
-    if (::unlinkat(fd, name.c_str(), 0) == 0) continue;
-    at /= name;
-    return false;
+
+  bool move_up(int parent, const std::string& name) {
+    if (!deletes_) return true;
+    for (int number = 0;; ++number) {
+      const std::string free_name = ".deep-" + std::to_string(number);
+      if (::renameat2(parent, name.c_str(), folder_, free_name.c_str(), RENAME_NOREPLACE) == 0) break;
+      if (errno != EEXIST) return false;
+    }
+    ++moved_up_in_turn_;
+    return true;
   }
-  return true;
-}
+
+  bool remove_files(int parent, const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      if (::unlinkat(parent, name.c_str(), 0) == 0) continue;
+      failed_at_ /= name;
+      return false;
+    }
+    return true;
+  }
+
+  int folder_;
+  std::filesystem::path failed_at_;  ///< the folder that is being emptied, while nothing has failed
+  bool deletes_ = false;
+  int moved_up_in_turn_ = 0;
+};
 
 }  // namespace
 
@@ -140,10 +185,9 @@ base::Result<void> Folder::rename(const std::string& from, const std::string& to
 
 base::Result<void> Folder::remove(const std::string& name) const {
   const Folder folder = TRY(enter(name));
-  std::filesystem::path at = path_ / name;
-  for (const bool really : {false, true})
-    if (!empty(folder.fd_.get(), really, 0, at)) return folder_error("cannot delete", at);
-  if (::unlinkat(fd_.get(), name.c_str(), AT_REMOVEDIR) != 0) return folder_error("cannot delete", at);
+  Emptying emptying(folder.fd_.get(), path_ / name);
+  if (!emptying.can_enter_all() || !emptying.remove_all()) return folder_error("cannot delete", emptying.failed_at());
+  if (::unlinkat(fd_.get(), name.c_str(), AT_REMOVEDIR) != 0) return folder_error("cannot delete", path_ / name);
   return {};
 }
 

@@ -1,6 +1,7 @@
 // Whose a run is: the lock while it goes on, its owner, its name, its modes; and what removal never leaves.
 #include "runs/hold.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -111,6 +112,25 @@ TEST_F(HeldRuns, RemovalStaysOnOneFileSystem) {
   EXPECT_TRUE(fs::exists(precious / "kept"));
   EXPECT_TRUE(fs::exists(run / "native/1.rstrace"));  // nothing was removed before it was seen
   ASSERT_TRUE(remove_run(run).has_value());
+  EXPECT_FALSE(fs::exists(run));
+}
+
+TEST_F(HeldRuns, RemovalReachesAnyDepth) {
+  const fs::path run = make("a", "a");
+  constexpr int kLevels = 300;  // more than are open at once
+  constexpr const char* kName = "a path longer than PATH_MAX";
+  int folder = open(run.c_str(), O_RDONLY | O_DIRECTORY);
+  for (int level = 0; level < kLevels; ++level) {
+    ASSERT_EQ(mkdirat(folder, kName, 0700), 0);
+    const int below = openat(folder, kName, O_RDONLY | O_DIRECTORY);
+    ASSERT_GE(below, 0);
+    close(folder);
+    folder = below;
+  }
+  close(openat(folder, "file", O_WRONLY | O_CREAT, 0600));
+  close(folder);
+  const auto removed = remove_run(run);
+  EXPECT_TRUE(removed.has_value()) << removed.error().what;
   EXPECT_FALSE(fs::exists(run));
 }
 

@@ -430,6 +430,25 @@ class Runs(InAFolder):
         self.assertEqual(self.tool("runs", "prune", "--keep", "-1").returncode, 64)
 
 
+    def test_prune_goes_on_after_a_run_that_cannot_be_removed(self):
+        for _ in range(3):
+            self.tool("profile", "-q", "--", VICTIM)
+        first, *others = self.runs()
+        held = os.path.join(first, "mounted")
+        os.mkdir(held)
+        pruned = subprocess.run(["unshare", "--mount", "sh", "-c", f'mount --bind "$PWD" "{held}" && exec "$0" "$@"',
+                                 TOOL, "runs", "prune", "--keep", "0", "--yes"],
+                                cwd=self.folder, env=self.env, capture_output=True, text=True, check=False)
+        if "unshare failed" in pruned.stderr:
+            self.skipTest("mounts are not allowed here")
+        self.assertEqual(pruned.returncode, 64, pruned.stderr)
+        self.assertIn("another file system is mounted there", pruned.stderr)
+        self.assertIn("deleted 2 of 3 runs", pruned.stderr)
+        self.assertEqual(self.runs(), [first])
+        self.assertTrue(os.path.exists(os.path.join(first, "report.json")))
+        self.assertFalse(any(os.path.exists(run) for run in others))
+
+
 class Words(InAFolder):
     def test_unknown_names_get_the_nearest(self):
         for words, hint in ((["profil"], "'profile'"), (["report", "--formt", "csv", "x"], "'--format'"), (["runs", "lst"], "'list'"),

@@ -472,6 +472,14 @@ class Windows(unittest.TestCase):
         true = self.tool("profile", "--stopped", "--", "true", code=80)
         self.assertIn("no window was opened", true.stderr)
 
+    def test_windows_that_begin_with_the_program_hold_its_first_ranges(self):
+        for option in ("--for", "--keep-last"):
+            for _ in range(10):
+                self.tool("profile", option, "1h", "--", f"{BIN}/cli_victim")
+                regions = self.regions(self.report())
+                self.assertEqual({path: region["occurrences"] for path, region in regions.items()},
+                                 {("step",): 4, ("step", "layer"): 4})
+
     def test_what_windows_cannot_hold_is_refused_by_name(self):
         for option in (["--repeat", "2"], ["--metrics", "roofline"], ["--overhead", "1%"], ["--cpu-counters", "software"], ["--nsys"]):
             done = self.tool("profile", "--for", "1s", *option, "--", "true", code=64)

@@ -64,6 +64,12 @@ class Columns {
   std::unordered_map<std::string, int> at_;
 };
 
+base::Result<std::int64_t> count_rows(const base::Database& database, const std::string& table) {
+  auto statement = TRY(database.prepare("select count(*) from \"" + table + '"'));
+  TRY(statement.step());
+  return statement.integer(0);
+}
+
 class Rows {
  public:
   base::Result<void> read(const base::Database& database, const Query& query, const std::string& uuid) {
@@ -73,9 +79,12 @@ class Rows {
     if (!uuid.empty()) sql = base::replace_all(sql, "$\"", uuid + '"');
     auto statement = TRY(database.prepare(base::replace_all(sql, "$\"", "\"")));
     const Columns columns(statement);
-    for (;;) {
-      auto more = TRY(statement.step());
-      if (!more) return {};
+    const std::int64_t events_in_table = TRY(count_rows(database, table));
+    for (std::int64_t events = 0;; ++events) {
+      const bool has_event = TRY(statement.step());
+      if (!has_event) return {};
+      if (events == events_in_table)
+        return base::fail(base::Code::kBadData, "identifiers of the tables that belong to it are not unique");
       add(columns, query.category);
     }
   }

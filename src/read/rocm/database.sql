@@ -1,5 +1,6 @@
 -- The statements of database.cpp: above each the tool, the table that it needs, and the category of its events. $ is the
--- UUID behind the names of rocprofv3's tables.
+-- UUID behind the names of rocprofv3's tables. A join adds columns to an event and never another event: what is joined by
+-- a number that may repeat is grouped by it first.
 
 -- rocprof HIP hip_runtime
 select Name name, BeginNs start, EndNs "end", pid, tid, "Index" correlation from HIP
@@ -13,7 +14,8 @@ select Name name, BeginNs start, EndNs "end", pid, tid, "Index" correlation, "de
 
 -- rocprof COPY gpu_memcpy
 select c.Name name, c.BeginNs start, c.EndNs "end", c.pid, c.tid, c."Index" correlation,
-  c."dev-id" device, c."queue-id" stream, h.args from COPY c left join HIP h on h."Index" = c."Index"
+  c."dev-id" device, c."queue-id" stream, h.args from COPY c
+  left join (select "Index", min(args) args from HIP group by "Index") h on h."Index" = c."Index"
 
 -- rocmProfileData rocpd_api hip_runtime
 select n.string name, a.start, a."end", a.pid, a.tid, a.id correlation, g.string args
@@ -25,9 +27,11 @@ select coalesce(nullif(d.string, ''), t.string) name, o.start, o."end", o.gpuId 
   o.queueId stream, x.api_id correlation, t.string type, k.gridX grid_x, k.gridY grid_y,
   k.gridZ grid_z, k.workgroupX block_x, k.workgroupY block_y, k.workgroupZ block_z, c.size bytes
   from rocpd_op o join rocpd_string t on t.id = o.opType_id
-  left join rocpd_string d on d.id = o.description_id left join rocpd_api_ops x on x.op_id = o.id
-  left join rocpd_kernelapi k on k.api_ptr_id = x.api_id
-  left join rocpd_copyapi c on c.api_ptr_id = x.api_id group by o.id
+  left join rocpd_string d on d.id = o.description_id
+  left join (select op_id, min(api_id) api_id from rocpd_api_ops group by op_id) x on x.op_id = o.id
+  left join (select * from rocpd_kernelapi group by api_ptr_id) k on k.api_ptr_id = x.api_id
+  left join (select api_ptr_id, min(size) size from rocpd_copyapi group by api_ptr_id) c
+  on c.api_ptr_id = x.api_id
 
 -- rocprofv3 rocpd_region$ hip_runtime
 select coalesce(case when c.string like 'MARKER_%' then json_extract(e.extdata, '$.message') end,

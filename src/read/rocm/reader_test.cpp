@@ -7,6 +7,7 @@
 
 #include "base/fs.hpp"
 #include "base/sqlite.hpp"
+#include "base/text.hpp"
 
 namespace rangescope::read::rocm {
 namespace rocm_test {
@@ -137,6 +138,25 @@ TEST(Rocm, HostileDatabases) {
       "(5, 9223372036854775807, -1, 99999999999, x'00ff', -1, -1, -7);";
   const std::string out = show_database(sql);
   EXPECT_NE(out.find("loss bad_events 2\nloss bad_events 1\n"), std::string::npos) << out;
+}
+
+TEST(Rocm, AnIdentifierThatRepeatsMakesNoFurtherEvents) {
+  const std::string
+      program = golden("rocprof.sql"),
+      same_index =
+          "update HIP set \"Index\" = 1; update COPY set \"Index\" = 1; insert into HIP select * from HIP;"
+          "insert into COPY select * from COPY;";
+  const std::string copies = show_database(program + same_index);
+  std::size_t shown = 0;
+  for (std::size_t found = copies.find("\ncopy "); found != std::string::npos;
+       found = copies.find("\ncopy ", found + 1))
+    ++shown;
+  EXPECT_EQ(shown, 2u) << copies;
+
+  const std::string without_keys = base::replace_all(golden("rocpd.sql"), "id integer primary key", "id integer");
+  const std::string damaged =
+      show_database(without_keys + "insert into \"rocpd_event_1a2b\" select * from \"rocpd_event_1a2b\";");
+  EXPECT_NE(damaged.find("loss damaged_table"), std::string::npos) << damaged;
 }
 
 }  // namespace rocm_test
