@@ -146,10 +146,12 @@ class Summer {
   }
 
   /// A range that crosses the end of another one does not lie in it, nor does one of no length at that end (traces of
-  /// whole microseconds have many); a function belongs to where it began.
+  /// whole microseconds have many). A CUDA function belongs to the range in which it began, up to the range's end;
+  /// functions that touch are siblings.
   static bool holds(const Item& outer, const Item& inner) {
-    const bool at_its_end = outer.end == inner.start && inner.end == outer.end;
-    if (outer.end <= inner.start && !(at_its_end && inner.call)) return false;
+    const bool empty_at_its_end = outer.end == inner.start && inner.end == outer.end;
+    const bool call_of_range = inner.call && !outer.call;
+    if (outer.end <= inner.start && !(empty_at_its_end && call_of_range)) return false;
     return inner.call ? !outer.call || inner.end <= outer.end : inner.end <= outer.end;
   }
 

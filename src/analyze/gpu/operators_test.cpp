@@ -61,6 +61,15 @@ TEST(Operators, OfNoLengthAreBesideTheOneThatEndsThere) {  // in traces of whole
   EXPECT_EQ(report->regions[0].occurrences, 3);
 }
 
+TEST(Operators, CudaFunctionsThatTouchAreSiblings) {  // in traces of whole microseconds
+  Trace trace;
+  trace.op(trace.main, "aten::mm", 0, 20);
+  for (const auto& [start, end] : {std::pair{2, 3}, {3, 3}, {3, 3}, {20, 20}})
+    trace.session.launches[trace.launch(trace.main, start, end)].name =
+        trace.session.strings.intern("cudaFuncSetAttribute");
+  EXPECT_EQ(operators(trace), "aten::mm x1 cpu 20 19 gpu - -\ncudaFuncSetAttribute x4 cpu 1 1 gpu - -\n");
+}
+
 TEST(Operators, CallsAreChildrenAndGpuWorkIsTheOperators) {
   Trace trace;
   trace.op(trace.main, "ProfilerStep#1", 0, 100);
