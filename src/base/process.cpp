@@ -183,22 +183,63 @@ void take_what_came(const Signals& signals, std::vector<Arrived>& out) {
   signals.drain([&](const Arrived& arrived) { out.push_back(arrived); });
 }
 
-/// No process may be started beside ours (ulimit -u): the user's program is worth more than its measurement. Comes back
-/// where it cannot be run at all.
-void take_our_place(const Command& command, const Signals& signals, const ChildOutput& out, const ChildOutput& err,
+/// Makes this process the program, with the signals that we came with. Returns only where that fails, with errno. Async
+/// signal safe.
+void become_program(const Command& command, const Signals& signals, const ChildOutput& out, const ChildOutput& err,
                     const std::vector<char*>& argv, const std::vector<char*>& env) {
-  const std::string told =
-      "rangescope: warning: no further process may be started (ulimit -u): " + printable(command.argv.front()) +
-      " runs in rangescope's place, without a report\n";
-  if (::write(STDERR_FILENO, told.data(), told.size()) < 0) return;
   if (!command.cwd.empty() && ::chdir(command.cwd.c_str()) != 0) return;
   if (out.child_end() >= 0) ::dup2(out.child_end(), STDOUT_FILENO);
   if (err.child_end() >= 0) ::dup2(err.child_end(), STDERR_FILENO);
   const sigset_t handled = signals.handled();
-  for (int signal = 1; signal < NSIG; ++signal)  // what was held back is the program's
+  for (int signal = 1; signal < NSIG; ++signal)
     if (sigismember(&handled, signal) == 1) ::signal(signal, SIG_DFL);
-  ::pthread_sigmask(SIG_SETMASK, &signals.before(), nullptr);
+  if (signals.ignored_ends_of_children()) ::signal(SIGCHLD, SIG_IGN);
+  ::pthread_sigmask(SIG_SETMASK, &signals.before(), nullptr);  // what was held back is the program's
   ::execvpe(argv[0], argv.data(), env.data());
+}
+
+/// No process may be started beside ours (ulimit -u): the user's program is worth more than its measurement. Comes back
+/// where it cannot be run at all.
+void take_our_place(const Command& command, const Signals& signals, const ChildOutput& out, const ChildOutput& err,
+                    const std::vector<char*>& argv, const std::vector<char*>& env) {
+  const std::string warning =
+      "rangescope: warning: no further process may be started (ulimit -u): " + printable(command.argv.front()) +
+      " runs in rangescope's place, without a report\n";
+  if (::write(STDERR_FILENO, warning.data(), warning.size()) < 0) return;
+  become_program(command, signals, out, err, argv, env);
+}
+
+/// posix_spawn gives a signal that we handle its default action. A program that must ignore SIGCHLD is forked instead.
+/// Returns 0, or the number of the error.
+int fork_ignoring_ends_of_children(pid_t& pid, const Command& command, const Signals& signals, const ChildOutput& out,
+                                   const ChildOutput& err, bool foreground, const std::vector<char*>& argv,
+                                   const std::vector<char*>& env) {
+  int error_pipe[2];
+  if (::pipe2(error_pipe, O_CLOEXEC) != 0) return errno;
+  sigset_t all, held;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &held);
+  pid = ::fork();
+  if (pid == 0) {
+    if (command.own_group) ::setpgid(0, 0);
+    if (foreground) ::tcsetpgrp(STDIN_FILENO, ::getpid());
+    const int null = command.null_stdin ? ::open("/dev/null", O_RDONLY) : -1;
+    if (null >= 0) ::dup2(null, STDIN_FILENO);
+    become_program(command, signals, out, err, argv, env);
+    const int error = errno;
+    (void)!::write(error_pipe[1], &error, sizeof error);
+    ::_exit(127);
+  }
+  int error = pid < 0 ? errno : 0;
+  ::pthread_sigmask(SIG_SETMASK, &held, nullptr);
+  ::close(error_pipe[1]);
+  ssize_t bytes = 0;
+  do {
+    bytes = pid > 0 ? ::read(error_pipe[0], &error, sizeof error) : 0;  // none where the program runs
+  } while (bytes < 0 && errno == EINTR);
+  if (bytes > 0) ::waitpid(pid, nullptr, 0);
+  ::close(error_pipe[0]);
+  return error;
 }
 
 Result<pid_t> spawn(const Command& command, const Signals& signals, const ChildOutput& out, const ChildOutput& err,
@@ -236,7 +277,9 @@ Result<pid_t> spawn(const Command& command, const Signals& signals, const ChildO
   std::vector<std::string> argv_texts = command.argv, env_texts = environment(command);
   const std::vector<char*> argv = pointers(argv_texts), env = pointers(env_texts);
   pid_t pid = -1;
-  const int error = ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), env.data());
+  const int error = signals.ignored_ends_of_children()
+                        ? fork_ignoring_ends_of_children(pid, command, signals, out, err, foreground, argv, env)
+                        : ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), env.data());
   // What came until now the child may not have had, although it came from the terminal to our whole group: a signal of
   // before the fork is ours alone. Had it both, its second one finds it dead, or not yet in its main().
   if (error == 0) take_what_came(signals, early);

@@ -73,16 +73,40 @@ TEST(Process, EnvironmentAndFolder) {
   EXPECT_EQ(ended->out, "x=y z unset\n/\n");
 }
 
-TEST(Process, SignalsAreBlockedAndIgnoredAsTheyAreHere) {
+/// Lines of /proc/self/status.
+std::string blocked_and_ignored_signals() {
+  std::string lines;
   const std::string status = read_file("/proc/self/status").value_or("");
-  std::string here;
   for (const std::string_view line : split(status, '\n'))
-    if (line.starts_with("SigBlk") || line.starts_with("SigIgn")) here += std::string(line) + "\n";
+    if (line.starts_with("SigBlk") || line.starts_with("SigIgn")) lines += std::string(line) + "\n";
+  return lines;
+}
+
+TEST(Process, SignalsAreBlockedAndIgnoredAsTheyAreHere) {
   Command command = quiet({"grep", "-E", "SigBlk|SigIgn", "/proc/self/status"});
   command.forward_signals = true;
   const auto ended = run(command);
   ASSERT_TRUE(ended);
-  EXPECT_EQ(ended->out, here);
+  EXPECT_EQ(ended->out, blocked_and_ignored_signals());
+}
+
+TEST(Process, AnIgnoredSigchldStaysIgnoredInTheProgram) {
+  ::signal(SIGCHLD, SIG_IGN);
+  const std::string here = blocked_and_ignored_signals();
+  for (const bool own_group : {false, true}) {
+    Command command = quiet({"grep", "-hE", "SigBlk|SigIgn", "self/status", "no-such-file"});  // a shell resets SIGCHLD
+    command.own_group = own_group;
+    command.cwd = "/proc";
+    const auto ended = run(command);
+    ASSERT_TRUE(ended);
+    EXPECT_EQ(ended->out, here);
+    EXPECT_EQ(ended->exit_code, 2);
+    const auto missing = run(quiet({"/no/such/program"}));
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(missing.error().code, Code::kNoInput);
+    EXPECT_EQ(blocked_and_ignored_signals(), here);
+  }
+  ::signal(SIGCHLD, SIG_DFL);
 }
 
 TEST(Process, MoreOutputThanAPipeHolds) {

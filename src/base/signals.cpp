@@ -105,6 +105,7 @@ void Signals::install(int signal) {
   ::sigaction(signal, nullptr, &old);
   const bool ours = signal == SIGXFSZ && g_ignores_file_limit;
   const bool ignored = (old.sa_flags & SA_SIGINFO) == 0 && old.sa_handler == SIG_IGN;
+  if (signal == SIGCHLD) ignored_ends_of_children_ = ignored;
   if (signal != SIGCHLD && ignored && !ours) return;
   struct sigaction action {};
   action.sa_sigaction = on_signal;

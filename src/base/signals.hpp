@@ -41,6 +41,8 @@ class Signals {
   [[nodiscard]] bool mine() const { return mine_; }
   /// Handled or ignored here: the child must start with their default actions.
   [[nodiscard]] sigset_t handled() const;
+  /// Whoever started us ignores SIGCHLD, and so must the child: its own children leave no zombies.
+  [[nodiscard]] bool ignored_ends_of_children() const { return ignored_ends_of_children_; }
   /// The mask that we came with, and the child must start with.
   [[nodiscard]] const sigset_t& before() const { return before_; }
   /// Calls it for each signal that arrived since the last time, but SIGCHLD.
@@ -49,6 +51,7 @@ class Signals {
  private:
   void install(int signal);
   bool mine_ = false;
+  bool ignored_ends_of_children_ = false;
   sigset_t before_{};
   std::vector<std::pair<int, struct sigaction>> old_;
 };
