@@ -122,6 +122,10 @@ void outlive_file_limit() {
   g_ignores_file_limit = true;
 }
 
+void stop_outliving_file_limit() {
+  if (g_ignores_file_limit) ::signal(SIGXFSZ, SIG_DFL);
+}
+
 std::string signal_name(int signal) {
   const char* name = ::sigabbrev_np(signal);
   return name == nullptr ? "SIG" + std::to_string(signal) : std::string("SIG") + name;

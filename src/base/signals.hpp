@@ -19,6 +19,8 @@ namespace rangescope::base {
 /// From now on a file that grows beyond RLIMIT_FSIZE is an error (EFBIG) and does not end us. What is run starts with
 /// the signal's default action.
 void outlive_file_limit();
+/// Gives a program that takes this process's place the default action again.
+void stop_outliving_file_limit();
 
 /// Ends this process by `signal`, without a core file of our own; never returns (128 + signal where it was survived).
 [[noreturn]] void die_by(int signal);

@@ -1,5 +1,7 @@
 #include "profile/engine.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -134,6 +136,18 @@ base::Result<RunRecord> begin_record(const Run& run, const runs::job::Place& pla
   return kept;
 }
 
+bool files_are_limited() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+/// The run's own files do not fit below RLIMIT_FSIZE: the user's program is worth more than its measurement. Returns
+/// only where the program cannot be run; the exit code.
+int run_unmeasured(const Run& run) {
+  base::warn("the program runs without a recording");
+  return say(run_bare(base_request(run.config, ".")));
+}
+
 /// `--dry-run`: what the stages would do, by hand. Exit code.
 int print(Run& run, const Stages& stages) {
   std::error_code ignored;
@@ -257,9 +271,15 @@ Done run(const config::Config& config, Settings settings) {
       return {say(run_bare(base_request(config, ".")))};
     if (!place->rank) run.args.native.extra_env[wire::kRanks] = runs::job::ranks_text(ranks);
   }
+  const bool may_run_unmeasured = !run.args.attach && files_are_limited();
   auto record = begin_record(run, *place, ranks);
-  if (!record) return {say(record.error())};
-  return run_in(run, std::move(*record), stages);
+  if (!record) {
+    const int code = say(record.error());
+    return {may_run_unmeasured ? run_unmeasured(run) : code};
+  }
+  Done done = run_in(run, std::move(*record), stages);
+  if (may_run_unmeasured && !run.runner->has_run()) done.code = run_unmeasured(run);
+  return done;
 }
 
 }  // namespace rangescope::profile

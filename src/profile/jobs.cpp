@@ -11,6 +11,7 @@
 
 #include "analyze/ranks/collectives.hpp"
 #include "base/log.hpp"
+#include "base/signals.hpp"
 #include "base/text.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
@@ -61,6 +62,7 @@ base::Error run_bare(const collect::Request& request) {
   std::vector<char*> argv;
   for (const std::string& word : request.command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
+  base::stop_outliving_file_limit();
   if (::chdir(request.cwd.c_str()) == 0) ::execvp(argv.front(), argv.data());
   return {base::Code::kNoInput,
           std::string("the program cannot be run: ") + std::strerror(errno),

@@ -36,6 +36,8 @@ class StageRunner {
 
   /// The program ran already, elsewhere: what later runs print is kept, not shown.
   void ran_before() { ran_ = true; }
+  /// The program, or a tool with it, was started.
+  [[nodiscard]] bool has_run() const { return ran_; }
 
   /// SIGINT, SIGTERM or SIGHUP reached us during some run; nothing more should be started.
   [[nodiscard]] bool interrupted() const { return interrupted_ != 0; }

@@ -185,6 +185,21 @@ class Ends(unittest.TestCase):
         _, done = self.profile("exec head -c 100000 /dev/zero >large", "ulimit -f 60;")
         self.assertEqual(done.returncode, -signal.SIGXFSZ, done.stderr)
 
+    def test_limits_too_low_for_a_recording_do_not_stop_the_program(self):
+        for blocks in (0, 1, 8):
+            with self.subTest(file_blocks=blocks):
+                done = self.limited(f"ulimit -f {blocks}", "echo ran; exit 5")
+                self.assertEqual((done.returncode, done.stdout), (5, "ran\n"), done.stderr)
+        done = self.limited("ulimit -f 1", "exec head -c 100000 /dev/zero >large")
+        self.assertEqual(done.returncode, -signal.SIGXFSZ, done.stderr)
+        self.assertIn("the program runs without a recording", done.stderr)
+        done = self.limited("ulimit -n 4", "echo ran; exit 5")
+        self.assertEqual((done.returncode, done.stdout), (5, "ran\n"), done.stderr)
+
+    def limited(self, limit, program):
+        return subprocess.run(["sh", "-c", f'{limit}; exec "$0" profile --no-project -- sh -c "$1"', RANGESCOPE, program],
+                              cwd=self.folder, capture_output=True, text=True, timeout=120)
+
     def test_deleted_run(self):
         _, done = self.profile(f"{VICTIM} leaf; rm -rf rangescope-runs; exit 5")
         self.assertEqual(done.returncode, 5, done.stderr)
