@@ -2,6 +2,7 @@
 #include <cctype>
 #include <filesystem>
 
+#include "base/removed.hpp"
 #include "base/text.hpp"
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
@@ -33,6 +34,15 @@ void check_ending(const std::string& to) {
          "Use one of " + base::join(known, " ") + ", or name the format: -f table");
 }
 
+/// x.trace.json would else be a report in JSON.
+void check_removed_ending(const std::string& to) {
+  const std::string name = std::filesystem::path(to).filename().string();
+  for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+    const std::string ending = name.substr(dot), hint = base::removal_hint("-o FILE" + ending);
+    if (!hint.empty()) refuse("--to", "no format has the file extension '" + base::printable(ending) + "'", hint);
+  }
+}
+
 void bind_report(const Arguments& command, ReportChoice& choice) {
   const Arguments app = command.under("Report");
   std::vector<std::string> formats;
@@ -47,7 +57,8 @@ void bind_report(const Arguments& command, ReportChoice& choice) {
                ending == ".xlsx" || ending == ".ods" ? "Write -o report.csv and open that file"
                                                      : "Write -o report.html and print the page");
     if (!app.results("--format").empty() || !app.results("--json").empty()) return;
-    std::size_t longest = 0;  // x.trace.json is chrome's
+    check_removed_ending(choice.to);
+    std::size_t longest = 0;  // x.speedscope.json is speedscope's
     for (const auto& exporter : report::exporters()) {
       const std::string_view ending = exporter.extension;
       if (ending.size() <= longest || !choice.to.ends_with("." + std::string(ending))) continue;

@@ -211,8 +211,7 @@ std::vector<model::Loss> missing_captures(const fs::path& run, std::span<const f
 
 std::string kept_file(const fs::path& file) {
   const auto head = base::read_head(file, 256);
-  // Our own exports, of which timelines for Chrome are read like PyTorch's.
-  if (!head || report::tables::exported_run(file) || head->find("\"verdict\": [") != std::string::npos) return {};
+  if (!head || report::tables::exported_run(file)) return {};  // our own exports
   if (const auto reader = read::find_reader(file)) return "a recording (" + std::string((*reader)->name) + ")";
   if (head->starts_with("\x28\xb5\x2f\xfd")) return "an archive";
   if (head->find("rangescope.baseline/") != std::string::npos) return "a baseline";

@@ -16,10 +16,9 @@ Write export_csv;
 /// One offline file. The page is built by npm from web/ and embedded (template.html); the exporter puts the data in as
 /// JSON, once: `<`, `>`, `&` and U+2028/9 are written as \uNNNN, so that no recorded name can end the element.
 Write export_html;
-/// Timelines for other viewers: Perfetto's native format and Chrome's trace events. Beyond the session they need one
-/// 32-bit index an event, and for Perfetto one bit a name.
+/// A timeline for ui.perfetto.dev, in Perfetto's native format. Beyond the session it needs one 32-bit index an event
+/// and one bit a name.
 Write export_perfetto;
-Write export_chrome;
 /// Every measure and metric of every region, for a node exporter's textfile folder or a push gateway.
 Write export_openmetrics;
 /// Call chains: a line a chain, "range;function;function COUNT", for flamegraph.pl; and the JSON of www.speedscope.app.
@@ -27,9 +26,6 @@ Write export_collapsed;
 Write export_speedscope;
 /// Ranges, functions and kernels with wall, CPU and GPU time, bytes and energy, for `go tool pprof` and what reads it.
 Write export_pprof;
-/// The same as a profile of OpenTelemetry, and ranges and GPU work as its spans (OTLP's protobuf).
-Write export_otlp;
-Write export_otlp_spans;
 /// Functions that take most CPU time, by source line: GitHub's workflow commands, and lines as compilers warn.
 Write export_annotations;
 Write export_problems;

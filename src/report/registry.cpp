@@ -1,3 +1,4 @@
+#include "base/removed.hpp"
 #include "base/text.hpp"
 #include "report/document/report_document.hpp"
 #include "report/exporter.hpp"
@@ -14,13 +15,10 @@ std::span<const Exporter> exporters() {
                                             {"md", "md", kText, export_markdown},
                                             {"html", "html", kFile, export_html},
                                             {"perfetto", "pftrace", kFile, export_perfetto},
-                                            {"chrome", "trace.json", kData, export_chrome},
                                             {"openmetrics", "prom", kData, export_openmetrics},
                                             {"collapsed", "collapsed", kData, export_collapsed},
                                             {"speedscope", "speedscope.json", kData, export_speedscope},
                                             {"pprof", "pb.gz", kFile, export_pprof},
-                                            {"otlp", "otlp", kFile, export_otlp},
-                                            {"otlp-spans", "spans.otlp", kFile, export_otlp_spans},
                                             {"annotations", "annotations", kText, export_annotations},
                                             {"problems", "problems", kText, export_problems}};
   return kExporters;
@@ -32,7 +30,8 @@ base::Result<const Exporter*> find_exporter(std::string_view name) {
     if (exporter.name == name) return &exporter;
     known.emplace_back(exporter.name);
   }
-  std::string hint = base::did_you_mean(name, known);
+  std::string hint = base::removal_hint("-f " + std::string(name));
+  if (hint.empty()) hint = base::did_you_mean(name, known);
   if (hint.empty()) hint = "Write one of " + base::join(known, ", ");
   return base::fail(base::Code::kUsage, "there is no report format '" + base::printable(name) + "'", "--format",
                     std::move(hint));

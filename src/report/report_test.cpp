@@ -304,6 +304,9 @@ TEST(View, UnknownNamesGetTheNearest) {
   const auto exporter = find_exporter("jsn");
   ASSERT_FALSE(exporter);
   EXPECT_EQ(exporter.error().hint, "did you mean 'json'?");
+  const auto removed = find_exporter("otlp");
+  ASSERT_FALSE(removed);
+  EXPECT_TRUE(removed.error().hint.starts_with("-f otlp was removed: write -f pprof ")) << removed.error().hint;
 }
 
 TEST(View, ThousandsOfLevels) {

@@ -27,7 +27,7 @@ GOLDEN = os.path.join(HERE, "..", "golden")
 LIMIT = 2 << 30
 MOST_S = 240
 GROUPS = ("/sys/fs/cgroup/memory", "/sys/fs/cgroup")  # version 1, and 2
-FORMATS = "table json jsonl csv md html perfetto chrome openmetrics collapsed speedscope".split()
+FORMATS = "table json jsonl csv md html perfetto openmetrics collapsed speedscope".split()
 KNOWN = {0, 65, 66, 69, 80, 81, 82}
 FAILED = ("out of memory", "a bug in rangescope", "terminate called", "bad_alloc")
 

@@ -23,7 +23,7 @@ OFFERED = [
     ("report --form", ["--format"]),
     ("report --format js", ["json", "jsonl"]),
     ("report -f js", ["json", "jsonl"]),
-    ("report -f otlp-", ["otlp-spans"]),
+    ("report -f coll", ["collapsed"]),
     ("query -f js", ["jsonl"]),
     ("runs sho", ["show"]),
     ("profile --metrics mem", ["memory"]),

@@ -14,6 +14,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import cases  # noqa: E402
+import perfetto_reader  # noqa: E402
 
 TOOL = os.path.join(sys.argv[1], "rangescope")
 PYTHON = os.path.realpath(sys.executable)
@@ -248,12 +249,12 @@ class First(unittest.TestCase):
         self.assertRegex(judged.stdout, r"(?m)^\w+ +program ")
         asked = self.tool("query", "after", "select path, occurrences from regions")
         self.assertIn("program", asked.stdout)
-        for form in ("html", "csv", "md", "jsonl", "openmetrics", "collapsed", "speedscope", "pprof", "otlp", "perfetto", "chrome"):
+        for form in ("html", "csv", "md", "jsonl", "openmetrics", "collapsed", "speedscope", "pprof", "perfetto"):
             written = self.tool("report", "after", "-f", form, "-o", f"report.{form}")
             self.assertEqual(written.returncode, 0, form + written.stderr)
-        with open(os.path.join(self.folder, "report.chrome"), encoding="utf-8") as f:
-            trace = json.load(f)["traceEvents"]
-        self.assertTrue(any(e.get("cat") == "process" and e["dur"] > 0 for e in trace))
+        with open(os.path.join(self.folder, "report.perfetto"), "rb") as f:
+            trace = perfetto_reader.Trace(f.read())
+        self.assertTrue(any(s["category"] == "process" and s["end"] > s["start"] for s in trace.slices))
         exported = self.tool("export", "after", "--to", "sqlite", "-o", "after.sqlite")
         self.assertEqual(exported.returncode, 0, exported.stderr)
         again = self.tool("report", "after.sqlite")

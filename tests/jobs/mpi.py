@@ -12,6 +12,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import cases  # noqa: E402
 import json_schema  # noqa: E402
+import perfetto_reader  # noqa: E402
 
 BIN, SOURCE = os.path.abspath(sys.argv[1]), sys.argv[2]
 RANGESCOPE, PROGRAM = os.path.join(BIN, "rangescope"), os.path.join(BIN, "mpi_program")
@@ -285,12 +286,13 @@ class Mpi(unittest.TestCase):
         self.assertTrue(any("aligned by the ends of collectives" in note for note in report["notes"]), report["notes"])
         # About -450 us; a process that lost the core while it read its two clocks is off by that too. What counts are the moments.
         self.assertTrue(report["ranks"][1]["clock_offset_ns"] < 0 and "clock_offset_ns" not in report["ranks"][0], report["ranks"])
-        self.run_here(RANGESCOPE, "report", "job", "-f", "chrome", "-o", "trace.json")
-        with open(f"{self.folder}/trace.json", encoding="utf-8") as f:
-            wrong = {}
-            for event in json.load(f)["traceEvents"]:
-                if event.get("name") == "moment" and event.get("ph") == "X":
-                    wrong.setdefault(event["pid"], []).append(event["ts"] * 1000 - int(event["args"]["payload"]))
+        self.run_here(RANGESCOPE, "report", "job", "-f", "perfetto", "-o", "job.pftrace")
+        with open(f"{self.folder}/job.pftrace", "rb") as f:
+            trace = perfetto_reader.Trace(f.read())
+        wrong = {}
+        for moment in trace.slices:
+            if moment["name"] == "moment":
+                wrong.setdefault(trace.pid_of(moment), []).append(moment["start"] - int(moment["args"]["payload"]))
         one, other = wrong.values()
         zero = sorted(one)[len(one) // 2]  # begin of the trace
         apart = sorted(abs(x - zero) for x in other)

@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 sys.dont_write_bytecode = True
 import cases  # noqa: E402
 import json_schema  # noqa: E402
+import perfetto_reader  # noqa: E402
 import simulate  # noqa: E402
 
 BIN, SOURCE = os.path.abspath(sys.argv[1]), sys.argv[2]
@@ -212,17 +213,18 @@ class Verdicts(unittest.TestCase):
                     r.range("moment", end + 400_000, end + 400_010)
                 at = end + 1_000_000
             simulate.job(f"{self.folder}/{seed}", ranks)
-            done = subprocess.run([RANGESCOPE, "report", str(seed), "--runs", self.folder, "-f", "chrome", "-o", f"{self.folder}/{seed}.json"], cwd=self.folder, capture_output=True, text=True)
+            done = subprocess.run([RANGESCOPE, "report", str(seed), "--runs", self.folder, "-f", "perfetto", "-o", f"{self.folder}/{seed}.pftrace"], cwd=self.folder, capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)
-            with open(f"{self.folder}/{seed}.json", encoding="utf-8") as f:
-                moments = {}
-                for event in json.load(f)["traceEvents"]:
-                    if event.get("name") == "moment" and event.get("ph") in ("X", "B"):
-                        moments.setdefault(event["pid"], []).append(event["ts"])
+            with open(f"{self.folder}/{seed}.pftrace", "rb") as f:
+                trace = perfetto_reader.Trace(f.read())
+            moments = {}
+            for moment in trace.slices:
+                if moment["name"] == "moment":
+                    moments.setdefault(trace.pid_of(moment), []).append(moment["start"])
             a, b = (sorted(moments[pid]) for pid in sorted(moments))
             self.assertEqual((len(a), len(b)), (300, 300))
             wrong = sorted(abs(x - y) for x, y in zip(a, b))
-            self.assertLess(wrong[285], 20, (skew, drift))
+            self.assertLess(wrong[285], 20_000, (skew, drift))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ class Verdict(unittest.TestCase):
         self.assertGreaterEqual(len(self.lines), 3)
 
     def test_documents(self):
-        for form in ("table", "md", "html", "perfetto", "chrome", "jsonl"):
+        for form in ("table", "md", "html", "perfetto", "jsonl"):
             text = tool("report", RECORDING, "-f", form, *(("--width", "0") if form == "table" else ()))
             for line in self.lines:
                 self.assertIn(line["text"], text, form)

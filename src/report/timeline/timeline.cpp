@@ -226,11 +226,6 @@ double SampleTrack::value(std::size_t sample) const {
   return value * 1e9 / ns;
 }
 
-tl::unexpected<base::Error> no_timeline(std::string_view format) {
-  return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format " + std::string(format),
-                    "Report on a run of rangescope or nsys; ncu results and tables have no timestamps");
-}
-
 std::vector<SampleTrack> sample_tracks(const model::Report& report, const model::Session& session) {
   std::vector<SampleTrack> out;
   for (const model::SampledDevice& device : report.sampled) {

@@ -1,5 +1,5 @@
 // Lanes of a timeline: what every thread did and what ran on every stream, in order of time, laid out so that nothing
-// crosses. Shared by the formats that draw one (HTML, Perfetto, Chrome).
+// crosses. Shared by the formats that draw one (HTML, Perfetto).
 //
 // Costs one 32-bit index for each range, call and piece of GPU work; items themselves are made while they are visited.
 // A lane has one or more *tracks*. In a track, items nest: each lies within the one below it or after it. An item that
@@ -14,7 +14,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.hpp"
 #include "model/report.hpp"
 #include "model/session.hpp"
 
@@ -105,9 +104,6 @@ struct SampleTrack {
     }
   }
 };
-
-/// Of a format that shows nothing else: the input has none.
-[[nodiscard]] tl::unexpected<base::Error> no_timeline(std::string_view format);
 
 /// Tracks of every device that was sampled and used; nothing where the report was made of other input.
 [[nodiscard]] std::vector<SampleTrack> sample_tracks(const model::Report& report, const model::Session& session);

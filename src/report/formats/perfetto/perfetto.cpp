@@ -394,7 +394,8 @@ class PerfettoWriter {
 base::Result<void> export_perfetto(const model::Report& report, const model::Session* session, const Style&,
                                    Sink& sink) {
   if (session == nullptr || (Timeline(*session).lanes().empty() && !model::is_program(report)))
-    return no_timeline("perfetto");
+    return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format perfetto",
+                      "Report on a run of rangescope or nsys; ncu results and tables have no timestamps");
   PerfettoWriter(report, *session, sink).write();
   return {};
 }

@@ -19,6 +19,21 @@ namespace {
 
 using protozero::pbf_writer;
 
+/// The string table: texts by number; 0 is "".
+class ProfileTexts {
+ public:
+  [[nodiscard]] std::int64_t id(std::string_view text) {
+    const auto [entry, is_new] = ids_.try_emplace(std::string(text), static_cast<std::int64_t>(all_.size()));
+    if (is_new) all_.push_back(entry->first);
+    return entry->second;
+  }
+  [[nodiscard]] const std::vector<std::string>& all() const { return all_; }
+
+ private:
+  std::vector<std::string> all_{""};
+  std::map<std::string, std::int64_t> ids_{{"", 0}};
+};
+
 std::string pprof_bytes(const model::Report& report, const Profile& profile) {
   std::string data;
   if (profile.kinds.empty()) return data;

@@ -1,5 +1,5 @@
-// What pprof and the profiles of OpenTelemetry show alike: stacks of frames (ranges, then functions or kernels) with
-// what their innermost frame took by itself.
+// What pprof shows: stacks of frames (ranges, then functions or kernels) with what their innermost frame took by
+// itself.
 //
 // Values of a sample are those of its innermost frame alone: self time of a range; below it functions by CPU samples,
 // and kernels by GPU time. They add up to what the run took. Ranges of several domains, and start/end ranges, overlap:
@@ -50,20 +50,5 @@ struct Chain {
 [[nodiscard]] std::vector<std::uint32_t> frames_of(const model::CpuProfile& cpu, std::uint32_t stack);
 
 [[nodiscard]] Profile make_profile(const model::Report& report, const model::Session* session);
-
-/// Texts by number; 0 is "".
-class ProfileTexts {
- public:
-  [[nodiscard]] std::int64_t id(std::string_view text) {
-    const auto [at, fresh] = ids_.try_emplace(std::string(text), static_cast<std::int64_t>(all_.size()));
-    if (fresh) all_.push_back(at->first);
-    return at->second;
-  }
-  [[nodiscard]] const std::vector<std::string>& all() const { return all_; }
-
- private:
-  std::vector<std::string> all_{""};
-  std::map<std::string, std::int64_t> ids_{{"", 0}};
-};
 
 }  // namespace rangescope::report

@@ -41,10 +41,10 @@ def first(message, number, default=None):
 
 class Trace:
     """tracks: {uuid: {...}}; slices: finished slices with track, name, category, start, end, args, flows_out, flows_in;
-    instants alike. cpu_samples: {at, pid, tid, mode, chain: [(function, mapping), the outermost first]}. As trace_processor does, events are ordered by time, those of equal time as they stand."""
+    instants alike. counters: {track name: (unit, [(at, value)])}. cpu_samples: {at, pid, tid, mode, chain: [(function, mapping), the outermost first]}. As trace_processor does, events are ordered by time, those of equal time as they stand."""
 
     def __init__(self, data):
-        self.tracks, self.slices, self.instants, self.clocks, self.cpu_samples = {}, [], [], {}, []
+        self.tracks, self.slices, self.instants, self.clocks, self.cpu_samples, self.counters = {}, [], [], {}, [], {}
         functions, paths, mappings, frames, stacks_of = {}, {}, {}, {}, {}
         names, categories, keys = {}, {}, {}
         events = []
@@ -89,9 +89,19 @@ class Trace:
                 self.slices.append({**stack.pop(), "end": at})
             elif event["type"] == 3:
                 self.instants.append({**event, "start": at})
+            elif event["type"] == 4:
+                track = self.tracks[event["track"]]
+                self.counters.setdefault(track["name"], (track["unit"], []))[1].append((at, event["value"]))
             else:
                 raise ValueError(f"event type {event['type']}")
         assert not any(stacks.values()), "slices without an end"
+
+    def pid_of(self, event):
+        """Of the process that the event's track lies in."""
+        track = self.tracks[event["track"]]
+        while "pid" not in track:
+            track = self.tracks[track["parent"]]
+        return track["pid"]
 
     def add_track(self, message):
         track = {"name": (first(message, 2) or b"").decode(), "parent": first(message, 5)}
@@ -101,6 +111,8 @@ class Trace:
         if first(message, 4) is not None:
             thread = fields(first(message, 4))
             track.update(pid=first(thread, 1), tid=first(thread, 2))
+        if first(message, 8) is not None:
+            track.update(unit=(first(fields(first(message, 8)), 6) or b"").decode())
         assert first(message, 1) not in self.tracks, "a track twice"
         self.tracks[first(message, 1)] = track
 
@@ -117,4 +129,5 @@ class Trace:
         assert track in self.tracks, "an event of a track that was not described before"
         return {"type": first(message, 9), "track": track, "name": names.get(first(message, 10)),
                 "category": categories.get(first(message, 3)), "args": args,
+                "value": struct.unpack("<d", struct.pack("<Q", first(message, 44, 0)))[0],
                 "flows_out": [v for n, v in message if n == 47], "flows_in": [v for n, v in message if n == 48]}
