@@ -29,7 +29,6 @@
 #include "analyze/statistics/order.hpp"
 #include "analyze/tally/make.hpp"
 #include "analyze/time/steady.hpp"
-#include "analyze/time/windows.hpp"
 #include "analyze/tree/contexts.hpp"
 #include "analyze/tree/recording.hpp"
 #include "analyze/tree/regions.hpp"
@@ -383,7 +382,6 @@ base::Result<Report> summed_up(const Session& session, const Options& options, D
   std::vector<std::uint64_t> busy;
   if (has_gpu_work(session))
     busy = add_gpu_work(regions, contexts, sampled, kernels, report, kept ? &details.gpu : nullptr);
-  if (in_windows(session)) add_estimates(regions, busy, report);
   base::Held<model::CpuWork> whole;  // of all threads, where there is no range
   add_cpu(session, options, tree, contexts, details.keys, report, whole);
   if (session.unrecorded.kernels) add_projections(regions, report);

@@ -13,6 +13,7 @@
 
 #include "base/embedded.hpp"
 #include "base/progress.hpp"
+#include "base/removed.hpp"
 #include "base/text.hpp"
 #include "cli/version.hpp"
 #include "config/metric_groups.hpp"
@@ -263,8 +264,10 @@ base::Error unknown_argument(const CLI::App& app, std::string_view command) {
   base::Error error{base::Code::kUsage, {}, {}, see};
   std::string nearest;
   if (first.starts_with("-")) {
+    const std::string_view option = base::split(first, '=').front();
     error.what = "unknown option '" + base::printable(first) + "'";
-    nearest = base::did_you_mean(base::split(first, '=').front(), option_names(*at));
+    nearest = base::removal_hint(option);
+    if (nearest.empty()) nearest = base::did_you_mean(option, option_names(*at));
     if (command == "profile" && (first == "-p" || first == "--pid" || first.starts_with("--pid=")))
       nearest = "For a running process: rangescope attach PID";
   } else if (const auto known = children(at); !known.empty()) {

@@ -81,13 +81,6 @@ void bind_native(const Arguments& command, collect::native::Options& options) {
       [&options](std::int64_t ns) { options.extra_env[wire::kFlushInterval] = std::to_string(ns / 1000000) + "ms"; }, 0,
       kLongest);
   app.add_flag("--light", [&options] { options.extra_env[wire::kLight] = "1"; });
-  app.add_option("--overhead", [&options](const std::string& text) {
-    const double share = config::parse_share(text).value_or(0);
-    if (!(share >= 0.0001 && share <= 0.5))
-      refuse("--overhead", "'" + base::printable(text) + "' is not a share between 0.01% and 50%",
-             "Write --overhead 1%");
-    options.extra_env[wire::kOverhead] = std::to_string(share);
-  });
   app.add_flag("--chain-injection", options.chain_injection);
 }
 

@@ -332,6 +332,10 @@ TEST(Compose, MistakesInFilesAreLocated) {
   EXPECT_EQ(error("run:\n  keep: 1\n  keep: 2\n"),
             "FILE:3:3: key 'keep' is in one map twice (first at FILE:2:9)\nhint: Remove one of the two.");
   EXPECT_EQ(error("run:\n  kep: 1\n"), "FILE:2:8: unknown key 'run.kep'\nhint: did you mean 'run.keep'?");
+  EXPECT_EQ(
+      error("pipeline:\n  native: {overhead: 1%}\n").substr(0, 117),
+      "FILE:2:22: unknown key 'pipeline.native.overhead'\nhint: pipeline.native.overhead was removed: write --after "
+      "30s --for");
   EXPECT_EQ(error("run: {keep: -1}\n"), "FILE:1:13: run.keep: '-1' is not a whole number from 1 to 1000000");
   EXPECT_EQ(error("run: [1\n").substr(0, 9), "FILE:2:1:");
   EXPECT_EQ(error("- a\n").substr(0, 68), "FILE:1:1: the root of a configuration file must be a map of keys\nhin");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/removed.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::config {
@@ -120,7 +121,8 @@ const Key* find_flag(std::string_view flag) {
 base::Error unknown_key(std::string_view path, const std::string& where) {
   std::vector<std::string> known;
   for (const Key& key : keys()) known.emplace_back(key.path);
-  std::string hint = base::did_you_mean(path, known);
+  std::string hint = base::removal_hint(path);
+  if (hint.empty()) hint = base::did_you_mean(path, known);
   if (hint.empty()) {  // perhaps only the section is missing or wrong: compare the last name alone
     const auto last = path.substr(path.rfind('.') == std::string_view::npos ? 0 : path.rfind('.') + 1);
     std::vector<std::string> same;

@@ -40,8 +40,7 @@ base::Result<void> check_windows(const Run& run) {
                                                   {run.asked.ncu, "--ncu"},
                                                   {run.args.repeat != 1, "--repeat"},
                                                   {!run.config.list("pipeline.native.metrics").empty(), "--metrics"},
-                                                  {!run.args.sampling.cpu_counters.empty(), "--cpu-counters"},
-                                                  {run.args.native.extra_env.contains(wire::kOverhead), "--overhead"}};
+                                                  {!run.args.sampling.cpu_counters.empty(), "--cpu-counters"}};
   for (const auto& [given, option] : refused)
     if (given)
       return base::fail(base::Code::kUsage,
@@ -74,12 +73,6 @@ base::Result<void> prepare(Run& run) {
                       "Leave --no-native out, or run the command several times.");
   if (run.args.native.extra_env.contains(wire::kLight) && !run.asked.native)
     return base::fail(base::Code::kUsage, "--light needs the native stage, which is off", "--light",
-                      "Leave --no-native out.");
-  if (run.args.native.extra_env.contains(wire::kOverhead) && run.args.native.extra_env.contains(wire::kLight))
-    return base::fail(base::Code::kUsage, "--light traces no GPU work, so there is nothing to budget", "--overhead",
-                      "Leave --light or --overhead out.");
-  if (run.args.native.extra_env.contains(wire::kOverhead) && !run.asked.native)
-    return base::fail(base::Code::kUsage, "--overhead needs the native stage, which is off", "--overhead",
                       "Leave --no-native out.");
   if (opens_window_by_calls(run.config)) run.args.windows.counted = WindowChoice::Counted{"", 1, 1};
   TRY(check_windows(run));

@@ -296,11 +296,8 @@ base::Result<void> plan_counters(Run& run) {
     return base::fail(base::Code::kConfig, "metrics are requested, but nsys measures none", "pipeline.native.metrics",
                       "Switch ncu or the native stage on: --ncu or --native.");
   }
-  for (const auto& [setting, why] :
-       {std::pair{wire::kLight, "--light keeps CUPTI out of the program, and counters of ranges need it"},
-        std::pair{wire::kOverhead, "--overhead and counters of ranges both choose what is traced"}}) {
-    if (!run.args.native.extra_env.contains(setting)) continue;
-    run.no_counters = why;
+  if (run.args.native.extra_env.contains(wire::kLight)) {
+    run.no_counters = "--light keeps CUPTI out of the program, and counters of ranges need it";
     if (run.asked.ncu || (pc && !must)) return {};
     return base::fail(base::Code::kUsage, run.no_counters, pc ? "--pc" : "--metrics",
                       "Leave one of them out; GPU samples are in the report without either.");

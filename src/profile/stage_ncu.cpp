@@ -96,8 +96,8 @@ class Ncu : public Stage {
       evidence = doctor::evidence_of(doctor::gather(*seen, run_.ranges));
     // A counted run's timeline sees the first occurrences only, and a light one no kernel: what is not seen may be
     // there.
-    const auto set = [&](const char* name) { return run_.args.native.extra_env.contains(name) && !run_.asked.nsys; };
-    if (run_.counters || set(wire::kLight) || set(wire::kOverhead)) {
+    const bool light = run_.args.native.extra_env.contains(wire::kLight) && !run_.asked.nsys;
+    if (run_.counters || light) {
       evidence.alike.reset();
       if (evidence.kernels == 0) evidence.kernels.reset();
     }

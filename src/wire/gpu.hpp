@@ -19,10 +19,6 @@
 
 namespace rangescope::wire::gpu {
 
-/// What one record may cost the launching thread. CUPTI's kernel record and the record of its launch call took 0.8 to
-/// 1.0 us together in a loop of launches, 1.8 us in a PyTorch decoder (H200): one of them 0.9 us at most.
-inline constexpr std::int64_t kRecord_ns = 1000;
-
 inline constexpr char kMagic[8] = {'R', 'S', 'G', 'P', 'U', '\r', '\n', '\0'};
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr const char* kSuffix = ".gpu";

@@ -26,7 +26,6 @@ inline constexpr char kCuptiShared[] = "RANGESCOPE_CUPTI_SHARED";      ///< "on"
 inline constexpr char kHardwareTimes[] = "RANGESCOPE_HARDWARE_TIMES";  ///< "on", "off": where kernel times come from
 inline constexpr char kCupti[] = "RANGESCOPE_CUPTI";                   ///< path of the CUPTI to load
 inline constexpr char kLight[] = "RANGESCOPE_LIGHT";                   ///< "1": nothing of the GPU is recorded
-inline constexpr char kOverhead[] = "RANGESCOPE_OVERHEAD";             ///< "0.01": share of time that tracing may cost
 inline constexpr char kRanks[] = "RANGESCOPE_RANKS";                   ///< "0-7,16": the only ranks that record
 inline constexpr char kVerbose[] = "RANGESCOPE_VERBOSE";               ///< the library says what it does
 inline constexpr char kCounters[] = "RANGESCOPE_COUNTERS";             ///< path of the plan of counters

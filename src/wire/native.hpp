@@ -73,8 +73,8 @@ inline constexpr std::uint32_t kDropReasons = 32;
 
 /// FileHeader::flags: nothing of the GPU was to be recorded.
 inline constexpr std::uint64_t kLight = 1;
-/// Work of the GPU was to be recorded in windows only, chosen over the whole run.
-inline constexpr std::uint64_t kWindows = 2;
+/// Up to 0.2, with --overhead: the GPU file holds windows that were chosen over the whole run. It is not read.
+inline constexpr std::uint64_t kOverhead = 2;
 
 struct FileHeader {
   char magic[8];
@@ -91,7 +91,7 @@ struct FileHeader {
   std::uint64_t world_size;             ///< ranks of the job; 0: unknown
   std::uint64_t range_own_ps;           ///< what an empty range takes to record, inside it, in picoseconds; 0: unknown
   std::uint64_t range_pair_ps;          ///< and in all, from before its push to after its pop
-  std::uint64_t flags;                  ///< kLight, kWindows
+  std::uint64_t flags;                  ///< kLight, kOverhead
   std::uint64_t window;                 ///< number of the window (wire/control.hpp) that it holds; 0: the whole run
   std::uint64_t dropped[kDropReasons];  ///< live counts by Drop
   std::uint32_t exe_bytes;

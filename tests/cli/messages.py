@@ -64,6 +64,17 @@ class Messages(unittest.TestCase):
             self.assertIn("xxx…xxx", done.stderr)
             self.assertLess(len(done.stderr), 10_000)
 
+    def test_what_was_removed_names_what_to_write_instead(self):
+        for words, code, hint in ((["profile", "--overhead", "1%", "--", "true"], 64, "--overhead was removed: write --after "),
+                                  (["profile", "--no-project", "--overhead=1%", "true"], 64, "--overhead was removed: write --after "),
+                                  (["profile", "--no-project", "pipeline.native.overhead=1%", "--", "true"], 78, "pipeline.native.overhead was removed: write --after "),
+                                  (["report", "-f", "otlp", "x"], 64, "-f otlp was removed: write -f pprof "),
+                                  (["report", "-o", "x.trace.json", "x"], 64, "-o FILE.trace.json was removed: write -f perfetto"),
+                                  (["report", "-o", "run.spans.otlp", "x"], 64, "-o FILE.otlp was removed: write -f pprof ")):
+            done = subprocess.run([f"{BIN}/rangescope", *words], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(f"hint: {hint}", done.stderr)
+
     def test_the_commands_are_found(self):
         self.assertGreater(len(self.options), 11)
         self.assertIn("--from", self.options["runs"])

@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "../tools/sanitized.hpp"
 #include "run.hpp"
 
 namespace rangescope {
@@ -71,70 +70,6 @@ INSTANTIATE_TEST_SUITE_P(Releases, Zoo,
                                          Environment{{"STANDIN_VERSION", "130000"}},
                                          Environment{{"RANGESCOPE_LAUNCH_RECORDS", "callback"}},
                                          Environment{{"RANGESCOPE_CUPTI", CUPTI_OLD}, {"STANDIN_VERSION", "19"}}));
-
-TEST(Overhead, WindowsHoldWholeOccurrencesAndKeepToTheBudget) {
-  constexpr int kSteps = 6000;
-  // CUPTI's start is of the budget too, and takes 30 ms under sanitizers: more than 2 % of the run.
-  constexpr double kShare = kSanitized ? 0.2 : 0.02;
-  Recorded steps;
-  run_into(steps, "steps", {{"RANGESCOPE_OVERHEAD", std::to_string(kShare)}}, std::to_string(kSteps));
-  const model::Session& s = steps.session;
-  EXPECT_EQ(steps.status, 0);
-  ASSERT_EQ(s.ranges.size(), kSteps + 1u) << "every range is counted";
-  ASSERT_GT(s.gpu_pauses.size(), 6u);
-  EXPECT_LT(s.kernels.size(), kSteps) << "half of what ran";
-  std::vector<const model::Range*> in_order;
-  for (const model::Range& range : s.ranges)
-    if (s.strings.view(range.name) == "step") in_order.push_back(&range);
-  std::sort(in_order.begin(), in_order.end(), [](auto* a, auto* b) { return a->start_ns < b->start_ns; });
-  std::map<int, int> traced;  // by kernels of the step
-  for (std::size_t i = 0; i < in_order.size(); ++i) {
-    const auto inside = [&](std::int64_t at) { return at >= in_order[i]->start_ns && at <= in_order[i]->end_ns; };
-    if (std::any_of(s.gpu_pauses.begin(), s.gpu_pauses.end(), [&](const model::GpuPause& pause) {
-          return pause.start_ns < in_order[i]->end_ns && pause.end_ns > in_order[i]->start_ns;
-        }))
-      continue;
-    const auto kernels = std::count_if(s.kernels.begin(), s.kernels.end(), [&](const model::Kernel& kernel) {
-      return kernel.launch != model::kNone && inside(s.launches[kernel.launch].start_ns);
-    });
-    EXPECT_EQ(kernels, static_cast<std::ptrdiff_t>(i % 3 + 1)) << "of step " << i;
-    ++traced[static_cast<int>(i % 3)];
-  }
-  EXPECT_EQ(traced.size(), 3u) << "no kind of step is left out";
-  const auto told = std::find_if(s.sources.begin(), s.sources.end(), [](const model::Source& source) {
-    return source.schema.find(" windows: tracing took ") != std::string::npos;
-  });
-  ASSERT_NE(told, s.sources.end());
-  // What was spent by its own count, with the window whose cost nobody knew yet.
-  const double run = static_cast<double>(s.end_ns - s.begin_ns);
-  EXPECT_LE(static_cast<double>(s.kernels.size() + s.launches.size()) * 1000, kShare * run + 20000);
-  EXPECT_EQ(steps.loss("gpu_timeline_paused"), nullptr) << "it was asked for";
-}
-
-TEST(Overhead, NoWindowBeginsInsideAnOccurrenceOfWhatComesOften) {
-  Recorded inner;
-  run_into(inner, "inner", {{"RANGESCOPE_OVERHEAD", "0.5"}}, "100");
-  const model::Session& s = inner.session;
-  ASSERT_GT(s.kernels.size(), 0u);
-  std::vector<model::Range> in_part;
-  for (const model::Range& range : s.ranges) {
-    if (s.strings.view(range.name) == "step" &&
-        std::any_of(s.gpu_pauses.begin(), s.gpu_pauses.end(), [&](const model::GpuPause& pause) {
-          return pause.start_ns < range.end_ns && pause.end_ns > range.start_ns;
-        }))
-      in_part.push_back(range);
-  }
-  for (const model::Kernel& kernel : s.kernels) {
-    ASSERT_NE(kernel.launch, model::kNone);
-    const std::int64_t at = s.launches[kernel.launch].start_ns;
-    for (const model::Range& range : in_part) EXPECT_FALSE(at >= range.start_ns && at <= range.end_ns);
-  }
-}
-
-TEST(Overhead, HoweverTheProgramEndsItEndsSo) {
-  for (const char* scene : {"fork", "threads", "killed", "quick_exit", "exit_code", "reset", "closes_descriptors"})
-    EXPECT_EQ(run(scene, {{"RANGESCOPE_OVERHEAD", "0.5"}}).status, run(scene).status) << scene;
-}
 
 TEST(Cupti, WholeGraphsAreOneSpan) {
   const Recorded zoo = run("zoo", {{"RANGESCOPE_CUDA_GRAPHS", "graph"}});

@@ -115,11 +115,6 @@ void counted(const std::string& scene, int times) {
       nvtxRangePop();
       usleep(200);
     }
-    if (scene == "inner") {  // ranges inside come often before steps do
-      nvtxRangePushA("step");
-      for (int inner = 0; inner < 20; ++inner) decode();
-      nvtxRangePop();
-    }
     if (scene == "changing") decode(i % 5 == 4 ? kReduce : kGemm);
     if (scene == "sized") {  // every other one has half the blocks
       nvtxEventAttributes_t attributes = {};

@@ -26,7 +26,6 @@ OPTIONS = {
     "per": ["--per", "kernel"],
     "timeout": ["--timeout", "100s"],
     "light": ["--light"],
-    "overhead": ["--overhead", "1%"],
 }
 ALWAYS = {"cmd.txt", "config.yaml", "env.json", "inputs.yaml", "kernels.md", "manifest.json", "report.json", "report.md",
           "stages.json", "status.json", "summary.md", "summary.svg"}
@@ -41,12 +40,6 @@ def expected(chosen):
         return OFF
     if "light" in chosen and not native:
         return "--light needs the native stage"
-    if chosen >= {"light", "overhead"}:
-        return "--light traces no GPU work"
-    if "overhead" in chosen and not native:
-        return "--overhead needs the native stage"
-    if chosen >= {"overhead", "metrics"}:
-        return "both choose what is traced"
     if chosen >= {"light", "metrics"}:
         return "--light keeps CUPTI out"
     entries, stages, starts = set(ALWAYS), [], 0
@@ -117,7 +110,7 @@ for pair in itertools.combinations(OPTIONS, 2):
     setattr(Pairs, "test_" + "_and_".join(pair).replace("-", "_"), case(pair))
 for alone in OPTIONS:
     setattr(Pairs, "test_" + alone.replace("-", "_"), case((alone,)))
-setattr(Pairs, "test_all_that_go_together", case(tuple(name for name in OPTIONS if name not in ("no-native", "ncu", "light", "overhead"))))
+setattr(Pairs, "test_all_that_go_together", case(tuple(name for name in OPTIONS if name not in ("no-native", "ncu", "light"))))
 
 if __name__ == "__main__":
     cases.main()

@@ -481,7 +481,7 @@ class Windows(unittest.TestCase):
                                  {("step",): 4, ("step", "layer"): 4})
 
     def test_what_windows_cannot_hold_is_refused_by_name(self):
-        for option in (["--repeat", "2"], ["--metrics", "roofline"], ["--overhead", "1%"], ["--cpu-counters", "software"], ["--nsys"]):
+        for option in (["--repeat", "2"], ["--metrics", "roofline"], ["--cpu-counters", "software"], ["--nsys"]):
             done = self.tool("profile", "--for", "1s", *option, "--", "true", code=64)
             self.assertIn(option[0], done.stderr)
         self.assertFalse(os.path.exists(f"{self.folder}/rangescope-runs"))

@@ -8,7 +8,6 @@
 #include <iterator>
 #include <map>
 
-#include "analyze/time/windows.hpp"
 #include "analyze/tree/recording.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -239,8 +238,7 @@ double wall_of_sum(const model::Region& region, const WorkSum& sum) {
 bool has_counters(const model::Region& region) {
   return std::any_of(region.metrics.begin(), region.metrics.end(), [](const auto& one) {
     const std::string& source = one.second.source;
-    return !source.starts_with(kWorkSource) && !source.starts_with(kEstimated) &&
-           !source.starts_with(model::kCpuEvents);
+    return !source.starts_with(kWorkSource) && !source.starts_with(model::kCpuEvents);
   });
 }
 

@@ -7,7 +7,6 @@
 
 #include "analyze/statistics/spread.hpp"
 #include "analyze/statistics/stretches.hpp"
-#include "analyze/time/windows.hpp"
 #include "analyze/tree/busy.hpp"
 #include "analyze/tree/recording.hpp"
 #include "base/workers.hpp"
@@ -331,10 +330,8 @@ std::vector<char> touched_by_pause(const Session& session, const Tree& tree) {
 std::vector<Phase> find_phases(const Session& session, const Tree& tree, const Buckets& by_cell,
                                const std::vector<std::uint64_t>& busy) {
   std::vector<Phase> phases(tree.cell.size(), Phase::kWithout);
-  // A timeline that is off slows nothing down; counters that are collected meanwhile do.
-  const bool windows = in_windows(session);
-  const std::vector<char> paused = windows ? std::vector<char>{} : touched_by_pause(session, tree);
-  const std::vector<std::uint64_t> unknown;
+  // While the timeline is paused counters are collected, which slows ranges down.
+  const std::vector<char> paused = touched_by_pause(session, tree);
   std::vector<std::uint32_t> in_order;
   for (std::size_t cell = 0; cell < tree.cells.size(); ++cell) {
     in_order.clear();
@@ -347,7 +344,7 @@ std::vector<Phase> find_phases(const Session& session, const Tree& tree, const B
     if (!std::is_sorted(in_order.begin(), in_order.end(), earlier))
       std::sort(in_order.begin(), in_order.end(), earlier);
     const UnlistedOfCell* unlisted = tree.unlisted(static_cast<std::uint32_t>(cell));
-    const std::size_t warm = warm_ups(session, tree, in_order, unlisted, windows ? unknown : busy);
+    const std::size_t warm = warm_ups(session, tree, in_order, unlisted, busy);
     for (std::size_t i = 0; i < warm; ++i) phases[in_order[i]] = Phase::kWarmUp;
   }
   return phases;
@@ -449,13 +446,12 @@ void add_steady(const Regions& of, const std::vector<std::uint64_t>& busy, const
   if (report.outside && report.outside->wall_ns > 0)
     report.outside->late_ns = std::min(late_work_ns(session, ranges), report.outside->wall_ns);
   const auto duration = static_cast<double>(length_ns(session.begin_ns, session.end_ns));
-  const std::vector<char> untraced = in_windows(session) ? touched_by_pause(session, tree) : std::vector<char>{};
   const std::optional<Devices> devices = busy.empty() ? std::nullopt : std::optional<Devices>(session);
   struct Sums {
     double slowed = 0, slowed_ns = 0;
     double busy_ns =
         0;  // each instance's own GPU work, or where that is more, what its process's GPUs worked meanwhile
-    double traced_ns = 0;  // of settled ones whose GPU work is known
+    double settled_ns = 0;  // wall time of settled ones
   };
   std::vector<Sums> all(of.keys.size());
   const auto add = [&](std::uint32_t r) {
@@ -470,12 +466,12 @@ void add_steady(const Regions& of, const std::vector<std::uint64_t>& busy, const
     const Occurrences own = add(static_cast<std::uint32_t>(r));
     Sums& sums = all[r];
     if (!devices) return;
-    sums.traced_ns = static_cast<double>(own.unlisted.moments.sum);
+    sums.settled_ns = static_cast<double>(own.unlisted.moments.sum);
     of.for_each_closed(r, [&](std::uint32_t o, const model::Range& range) {
-      if (phases[o] != Phase::kSettled || (!untraced.empty() && untraced[o] != 0)) return;
+      if (phases[o] != Phase::kSettled) return;
       const double device_ns = devices->busy_ns(tree.cells[tree.cell[o]].process, range.start_ns, range.end_ns);
       sums.busy_ns += std::max(static_cast<double>(busy[o]), device_ns);
-      sums.traced_ns += static_cast<double>(wall_of(session, tree, o));
+      sums.settled_ns += static_cast<double>(wall_of(session, tree, o));
     });
   });
   const std::vector<double> waits = waits_inside(of);
@@ -500,7 +496,7 @@ void add_steady(const Regions& of, const std::vector<std::uint64_t>& busy, const
       region.wall.open_ns *= left;
     }
     const bool known = region.steady && region.gpu && region.gpu->busy_ns >= 0 && !busy.empty();
-    if (known && sums.traced_ns > 0) region.steady->busy_share = sums.busy_ns / sums.traced_ns;
+    if (known && sums.settled_ns > 0) region.steady->busy_share = sums.busy_ns / sums.settled_ns;
   }
 }
 

@@ -18,7 +18,6 @@
 #include "inject/cupti/encode.hpp"
 #include "inject/cupti/give_way.hpp"
 #include "inject/cupti/launches.hpp"
-#include "inject/cupti/overhead.hpp"
 #include "inject/cupti/pc_sampler.hpp"
 #include "inject/cupti/threads.hpp"
 #include "inject/cupti/trace_settings.hpp"
@@ -65,7 +64,6 @@ struct Tracer {
   bool own_clock = false;
   bool by_callback = false;
   std::atomic<bool> hardware_times{false};
-  bool calls_pause = false;       // launch calls are turned off with the rest
   bool follows = false;           // windows that others open and close
   std::atomic<bool> awake{true};  // one is open
   std::uint32_t turns = 0, turns_a_flush = 1;
@@ -131,12 +129,8 @@ void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* buffer, s
   {
     const std::lock_guard<std::mutex> guard(t.stream_lock);
     CUpti_Activity* record = nullptr;
-    std::uint64_t records = 0;
-    while (valid > 0 && t.api.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
+    while (valid > 0 && t.api.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
       t.encoder.activity(t.api, *record);
-      ++records;
-    }
-    overhead_records(records);
     std::size_t dropped = 0;
     if (t.api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS) t.cupti_dropped += dropped;
   }
@@ -271,7 +265,6 @@ void sink_launch(void* user, const NotedLaunch& launch) {
   const std::uint64_t end = launch.duration_ns == gpu::kUnknownDuration ? 0 : launch.start_ns + launch.duration_ns;
   t.encoder.launch(t.api, launch.cbid, launch.correlation, launch.tid, launch.start_ns, end, launch.module, launch.same,
                    launch.made_by);
-  overhead_records(1);
 }
 
 // A module that was not seen before, on the launching thread.
@@ -366,7 +359,6 @@ void flush_turn() {
   if (t.follows) follow_windows(t);
   if (!t.awake || ++t.turns % t.turns_a_flush != 0) return;
   flush_where_idle(t);
-  overhead_check();
 }
 
 // Counts a part that CUPTI refuses; true when it was accepted.
@@ -385,14 +377,14 @@ CUptiResult note_call(Tracer& t, CUpti_CallbackId cbid, bool on) {
 }
 
 // Launch calls: activity records of chosen driver functions where the library can (from 12.3 on), else callbacks, which
-// come on the launching thread, as modules need it. Where they are turned off and on again (--overhead, attach),
-// callbacks: CUPTI 13.0 makes no such record once they were off (seen on an H100). Windows leave them on: a program
+// come on the launching thread, as modules need it. Where they are turned off and on again (attach), callbacks:
+// CUPTI 13.0 makes no such record once they were off (seen on an H100). Windows leave them on: a program
 // that replays CUDA graphs got no callback any more, and one correlation for all its calls, from the sixth window on
 // (13.0, H200).
 void note_launch_calls(Tracer& t) {
   bool refused = false;
   find_modules(t);
-  t.by_callback = t.in_modules || t.settings.launch_callbacks || t.settings.attached || t.calls_pause || t.follows ||
+  t.by_callback = t.in_modules || t.settings.launch_callbacks || t.settings.attached || t.follows ||
                   t.subscription.shared || t.api.cuptiActivityEnableDriverApi == nullptr;
   for (std::uint32_t cbid = 1; cbid < kMostCbids; ++cbid) {
     const char* name = nullptr;
@@ -526,7 +518,6 @@ bool start_trace(const TraceSettings& settings) {
   }
   t->settings = settings;
   t->follows = control::controlled();
-  t->calls_pause = setting(wire::kOverhead) != nullptr;
   t->generation = process_generation();
   char why[512] = {};
   const bool loaded = load(t->api, why, sizeof why);  // what is loaded already is found again
@@ -576,7 +567,6 @@ bool start_trace(const TraceSettings& settings) {
   }
   t->flusher.start(t->follows ? kLook_ms : settings.flush_interval_ms, flush_turn);
   start_counters(t->api, t->subscription);
-  start_overhead();
   if (!is_set(wire::kGiveWay, "off")) give_way(t->api, t->subscription.shared, let_go);
   return true;
 }
@@ -588,7 +578,6 @@ void finish_trace() {
   finish_counters();
   t->flusher.stop();
   flush_once(*t, true);
-  finish_overhead();
   const std::lock_guard<std::mutex> guard(t->stream_lock);
   tell_dropped(*t);
   if (t->encoder.unfinished() > 0) {
@@ -615,7 +604,8 @@ void end_trace() {
   }
   if (t->state.load() == State::kRunning) {
     keep_way();
-    t->calls_pause = true;
+    for (std::size_t i = 0; i < t->call_count; ++i)
+      (void)note_call(*t, t->calls[i], false);  // those that were refused are again
     (void)switch_kinds(*t, false);
     for (std::size_t i = kPausedKinds; i < std::size(kKinds); ++i)
       (void)t->subscription.turn(t->api, kKinds[i].kind, false);
@@ -646,9 +636,6 @@ namespace {
 
 bool switch_kinds(Tracer& t, bool on) {
   const auto turn = [&](CUpti_ActivityKind kind) { return t.subscription.turn(t.api, kind, on); };
-  for (std::size_t i = 0; t.calls_pause && i < t.call_count; ++i) {
-    (void)note_call(t, t.calls[i], on);  // those that were refused are again
-  }
   bool good = turn(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS;
   for (std::size_t i = 0; i < kPausedKinds; ++i) good = turn(kKinds[i].kind) == CUPTI_SUCCESS && good;
   if (!t.settings.graph_nodes) good = turn(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS && good;

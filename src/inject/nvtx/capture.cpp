@@ -199,8 +199,7 @@ void fill(native::FileHeader& header, std::uint32_t window) {
   header.rank_plus_1 = said.rank_plus_1;
   header.local_rank_plus_1 = said.local_rank_plus_1;
   header.world_size = said.world_size;
-  header.flags = (getenv(wire::kLight) != nullptr ? native::kLight : 0) |
-                 (getenv(wire::kOverhead) != nullptr ? native::kWindows : 0);
+  header.flags = getenv(wire::kLight) != nullptr ? native::kLight : 0;
   header.range_own_ps = range_own_ps.load(std::memory_order_relaxed);
   header.range_pair_ps = range_pair_ps.load(std::memory_order_relaxed);
   header.tool_bytes = sizeof kTool - 1;

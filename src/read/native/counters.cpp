@@ -236,7 +236,7 @@ void CounterReader::finish(const std::string& where) {
   }
   if (paused != std::numeric_limits<std::int64_t>::min())
     session_.gpu_pauses.push_back({process_, paused, model::kOpen});
-  if (!activity_.empty() && !metrics_.empty()) {  // else it was traced in windows (--overhead), as asked for
+  if (!activity_.empty() && !metrics_.empty()) {
     session_.losses.push_back({"gpu_timeline_paused", activity_.size(),
                                where + ": kernels and copies were not recorded while counters were collected; GPU "
                                        "counts and times of regions cover the rest of the run"});

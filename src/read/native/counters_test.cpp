@@ -207,41 +207,6 @@ TEST(CounterRecords, WhatIsMissingIsSaid) {
   EXPECT_EQ(session.gpu_pauses[1].end_ns, model::kOpen);
 }
 
-TEST(GpuRecords, WindowsWithoutTheCallsOfTheirWorkSayNothingOfIt) {
-  Stream s;
-  s.copy(1000);
-  EXPECT_EQ(session_of(s.bytes()).copies.size(), 1u);
-  s.info("overhead", "10000 1000000000 5000 1 1");
-  const model::Session session = session_of(s.bytes());
-  EXPECT_EQ(session.copies.size(), 0u);
-  ASSERT_NE(loss(session, "gpu_partial"), nullptr);
-  EXPECT_EQ(loss(session, "gpu_partial")->count, 1u);
-}
-
-// As CUPTI 13.0 has nodes of a graph on an H200: a replay at 6,000 whose second node has the end of a replay in the
-// pause.
-TEST(GpuRecords, GraphWorkWithTheEndOfALaterReplayHasNoTime) {
-  Stream s;
-  s.activity(false, 1000);
-  s.activity(true, 5000);
-  s.activity(false, 7000);
-  s.call(6000);
-  s.copy(6050);
-  s.copy(6200, 1300);
-  s.info("overhead", "10000 1000000000 5000 1 1");
-  EXPECT_EQ(session_of(s.bytes()).copies.size(), 2u) << "of another call: it may run as long as that";
-  Stream graph;
-  graph.api(3, "cuGraphLaunch");
-  graph.body_ += s.body_;
-  const model::Session session = session_of(graph.bytes());
-  ASSERT_EQ(session.copies.size(), 1u);
-  EXPECT_EQ(session.copies[0].start_ns, 6050);
-  ASSERT_NE(loss(session, "gpu_partial"), nullptr);
-  EXPECT_EQ(loss(session, "gpu_partial")->count, 1u);
-  ASSERT_EQ(session.gpu_pauses.size(), 3u);
-  EXPECT_EQ(session.gpu_pauses[2].start_ns, 6000) << "ranges around the call are not traced whole";
-}
-
 TEST(CounterRecords, OtherSizesAreANoteOnTheMetricsOfTheRange) {
   Stream s = sample();
   s.tally(0, 1, 0, 0, 2);

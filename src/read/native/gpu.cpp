@@ -106,26 +106,11 @@ class GpuReader {
   }
 
   void finish(const GpuDamage& damage) {
-    if (!info("overhead").empty()) drop_what_has_no_launch();
     correct_clock();
     link_launches();
     counters_.finish(where_);
-    if (!info("overhead").empty()) drop_what_ended_in_a_pause();
     if (session_.is_window()) cut_to_window();
     pc_.finish(where_, first_.launches, name_of_, session_);
-    if (double share = 0, run = 0, switching = 0, records = 0, windows = 0;
-        std::sscanf(info("overhead").c_str(), "%lf %lf %lf %lf %lf", &share, &run, &switching, &records, &windows) ==
-            5 &&
-        run > 0)
-      session_.sources.push_back(
-          {where_,
-           "native",
-           {},
-           fmt::format("{:.0f} windows: tracing took {:.2g} % of the run of {:.2g} % allowed ({} in switches, {:.0f} "
-                       "records at {} each; what CUPTI costs between windows is not counted)",
-                       windows, 100 * (switching + records * gpu::kRecord_ns) / run, share * 1e-4,
-                       base::format_ns(switching), records, base::format_ns(gpu::kRecord_ns)),
-           model::Maker::kRangescope});
     add_synchronizations();
     modules_.place(first_.launches, session_);
     nodes_.place(session_);
@@ -411,40 +396,6 @@ class GpuReader {
     }
   }
 
-  // Where the timeline was turned off after a graph was launched, nodes that it was turned off in may have the end of a
-  // later replay (--overhead, CUPTI 13.0, H200: up to 100 ms for 2 us). How long they ran nobody knows: ranges around
-  // the call count as not traced.
-  void drop_what_ended_in_a_pause() {
-    std::vector<std::int64_t> begins;
-    for (const model::GpuPause& pause : session_.gpu_pauses)
-      if (pause.process == process_) begins.push_back(pause.start_ns);
-    std::set<std::int64_t> calls;
-    std::uint64_t dropped = 0;
-    const auto drop = [&](auto& items, std::size_t from) {
-      const auto ended_in_a_pause = [&](const auto& item) {
-        if (item.launch == model::kNone || session_.launches[item.launch].kind != model::LaunchKind::kGraph)
-          return false;
-        const std::int64_t call = session_.launches[item.launch].start_ns;
-        const auto next = std::upper_bound(begins.begin(), begins.end(), call);
-        if (next == begins.end() || item.end_ns <= *next) return false;
-        calls.insert(call);
-        return true;
-      };
-      const auto first = items.begin() + static_cast<std::ptrdiff_t>(from);
-      const auto kept = std::remove_if(first, items.end(), ended_in_a_pause);
-      dropped += static_cast<std::uint64_t>(items.end() - kept);
-      items.erase(kept, items.end());
-    };
-    drop(session_.kernels, first_.kernels);
-    drop(session_.copies, first_.copies);
-    drop(session_.memsets, first_.memsets);
-    for (const std::int64_t call : calls) session_.gpu_pauses.push_back({process_, call, call + 1});
-    if (dropped > 0)
-      lose("gpu_partial", dropped,
-           "kernels, copies and memsets of CUDA graphs whose end CUPTI reports while its timeline was off: it may be "
-           "that of a later replay, so their times are unknown, and ranges around their launch count as not traced");
-  }
-
   // A call that waits is recorded as a call; which stream or event it waited for is not known. While the timeline is
   // paused for counters, it is they who wait.
   void add_synchronizations() {
@@ -460,20 +411,6 @@ class GpuReader {
       session_.synchronizations.push_back({call.start_ns, call.end_ns, static_cast<std::uint32_t>(i), model::kNone,
                                            sync_kind(session_.strings.view(call.name))});
     }
-  }
-
-  // CUPTI 13.0 records no launch call once those have been turned off and on again (seen on an H100): of kernels alone
-  // no range can be told what it launched.
-  void drop_what_has_no_launch() {
-    const std::size_t work = session_.kernels.size() - first_.kernels + session_.copies.size() - first_.copies +
-                             session_.memsets.size() - first_.memsets;
-    if (work == 0 || session_.launches.size() > first_.launches) return;
-    session_.kernels.resize(first_.kernels);
-    session_.copies.resize(first_.copies);
-    session_.memsets.resize(first_.memsets);
-    lose("gpu_partial", work,
-         "kernels, copies and memsets in --overhead's windows: this CUPTI recorded none of the calls that launched "
-         "them");
   }
 
   static constexpr std::uint32_t kMostStreams = 1u << 22, kMostKinds = 1u << 28;

@@ -297,7 +297,8 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
   std::vector<Opened> files;
   Losses losses;
   std::uint64_t refused = 0;
-  std::set<std::uint32_t> left_out;  // processes of other ranks
+  std::set<std::uint32_t> left_out;  // processes whose GPU work is not read: of other ranks, and of --overhead
+  std::uint64_t budgeted = 0;
   for (const fs::path& file : folder ? captures_in(path) : std::vector<fs::path>{path}) {
     auto mapping = base::Mapping::open(file);
     if (!mapping) {
@@ -312,6 +313,7 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
       left_out.insert(header.pid);
       continue;
     }
+    if ((header.flags & wire::native::kOverhead) != 0 && left_out.insert(header.pid).second) ++budgeted;
     files.push_back({std::move(*mapping), used, file.string(), header.monotonic_ns});
   }
   // Parents before children, and images of one process in their order.
@@ -341,9 +343,7 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
     set_clock(session, header);
     tool.assign(header.tool, std::min<std::size_t>(header.tool_bytes, sizeof header.tool));
     schema = fmt::format("native-trace {}.{}{}", header.major, header.minor,
-                         (header.flags & wire::native::kLight) != 0     ? ", light"
-                         : (header.flags & wire::native::kWindows) != 0 ? ", in windows"
-                                                                        : "");
+                         (header.flags & wire::native::kLight) != 0 ? ", light" : "");
   }
   for (const auto& [why, count] : folder ? refusals_in(path) : std::map<int, std::uint64_t>{})
     session.losses.push_back(
@@ -360,6 +360,8 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
     return base::fail(base::Code::kNoInput, "there is no native capture in this folder", path.string());
   }
   session.sources.push_back({path.string(), std::string(kReader.name), tool, schema, model::Maker::kRangescope});
+  losses.add("gpu_unavailable", budgeted,
+             "processes were recorded by rangescope 0.2 with --overhead: the windows of their GPU work are not read");
   losses.add("unreadable_captures", refused, "files that could not be opened or are not captures");
   order_ranges(session);
   if (launched.attached_pid > 0) session.attached = {launched.attached_pid, launched.ran_ns};

@@ -44,6 +44,27 @@ TEST(NativeReader, ClocksThatStandApartAreTold) {
   }
 }
 
+// Its GPU file holds windows that were chosen over the whole run, and kernels whose ends CUPTI got wrong.
+TEST(NativeReader, OfACaptureWithABudgetForTracingTheRangesAreRead) {
+  const fs::path golden = fs::path(RANGESCOPE_SOURCE_DIR) / "tests/golden/native-gpu/launch";
+  const base::TemporaryFolder folder("rangescope-budget");
+  fs::copy(golden, folder.path());
+  const auto whole = kReader.read(folder.path(), {});
+  ASSERT_TRUE(whole);
+  ASSERT_GT(whole->kernels.size(), 0u);
+  EXPECT_EQ(lost(*whole, "gpu_unavailable"), 0u);
+  const fs::path file = folder.path() / "2567.0.rstrace";
+  auto bytes = base::read_file(file);
+  ASSERT_TRUE(bytes);
+  bytes->at(offsetof(wire::native::FileHeader, flags)) = static_cast<char>(wire::native::kOverhead);
+  ASSERT_TRUE(base::write_file(file, *bytes));
+  const auto session = kReader.read(folder.path(), {});
+  ASSERT_TRUE(session);
+  EXPECT_EQ(session->ranges.size(), whole->ranges.size());
+  EXPECT_EQ(session->kernels.size() + session->launches.size(), 0u);
+  EXPECT_EQ(lost(*session, "gpu_unavailable"), 1u);
+}
+
 // Each link would be followed from within each other: 2^40 times.
 TEST(NativeReader, RelaunchesThatLinkBackAreReadOnce) {
   const base::TemporaryFolder folder("rangescope-relaunch");

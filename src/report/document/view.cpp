@@ -316,7 +316,7 @@ std::string cell(const Region& region, const ColumnView& column) {
   if (metric->second.of_all && column.title.ends_with(kEach)) return "-";
   if (*value <= 0) return text;
   const model::Metric& one = metric->second;
-  if (!one.source.starts_with("estimated") && one.source.find(" energy / ") == std::string::npos) return text;
+  if (one.source.find(" energy / ") == std::string::npos) return text;
   return fmt::format("{} ±{:.2g} %", text, 50 * (one.max - one.min) / *value);
 }
 
