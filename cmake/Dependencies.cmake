@@ -8,7 +8,6 @@ pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
-pkg_check_modules(archive REQUIRED IMPORTED_TARGET libarchive)
 find_library(LIBIBERTY iberty REQUIRED)
 # Call chains of code without frame pointers, and names of functions; without it sample/cpu/none.cpp stands for both.
 pkg_check_modules(libdw IMPORTED_TARGET libdw libelf)

@@ -25,8 +25,6 @@ set_property(TARGET PkgConfig::sqlite3 APPEND PROPERTY INTERFACE_LINK_LIBRARIES 
 rangescope_archives(PkgConfig::re2 re2)
 rangescope_archives(PkgConfig::zstd zstd)
 rangescope_archives(PkgConfig::zlib z)
-set_target_properties(PkgConfig::archive PROPERTIES INTERFACE_LINK_LIBRARIES
-                      ${RANGESCOPE_PORTABLE}/libarchive/libarchive/libarchive.a)
 rangescope_archives(PkgConfig::libdw dw elf bz2 lzma z)
 
 link_libraries(dl m)  # dl: in libc itself since glibc 2.34; m: floor.o

@@ -7,10 +7,9 @@ folder=$(readlink -m "${1:?usage: fetch.sh FOLDER}")
 here=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)
 arch=${2:-$(dpkg --print-architecture)}
 triple=$(dpkg-architecture -a"$arch" -qDEB_HOST_MULTIARCH 2>/dev/null)
-cc=gcc cross=()
+cc=gcc
 if [[ $arch != "$(dpkg --print-architecture)" ]]; then
   cc=$triple-gcc
-  cross=("-DCMAKE_TOOLCHAIN_FILE=$here/../cmake/$arch.cmake" "-DRANGESCOPE_PORTABLE=$folder")
 fi
 die() { printf 'fetch: error: %s\n  hint: %s\n' "$1" "$2" >&2; exit 69; }
 
@@ -38,13 +37,6 @@ done <"$here/sources.txt"
 find "$folder/sysroot" -type l -lname '/*' | while read -r link; do
   ln -sfn "$(realpath -m --relative-to="$(dirname "$link")" "$folder/sysroot$(readlink "$link")")" "$link"
 done
-# Debian's archive of libarchive brings libxml2 and ICU along: its tar alone is needed.
-off=(); for part in NETTLE OPENSSL MBEDTLS LIBB2 LZ4 LZO LZMA ZSTD ZLIB BZip2 LIBXML2 EXPAT PCREPOSIX LIBGCC CNG TAR CPIO CAT XATTR ACL ICONV TEST; do
-  off+=("-DENABLE_$part=OFF"); done
-cmake -S "$folder/libarchive-3.6.2" -B "$folder/libarchive" -G Ninja "${cross[@]}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
-  -DBUILD_SHARED_LIBS=OFF -DCMAKE_C_FLAGS="-ffile-prefix-map=$folder=portable -Wno-error" "${off[@]}" >"$folder/libarchive.log" 2>&1 &&
-  cmake --build "$folder/libarchive" --target archive_static >>"$folder/libarchive.log" 2>&1 ||
-  die "libarchive was not built" "The whole log is in $folder/libarchive.log"
 "$cc" -O2 -fPIC -c -o "$folder/floor.o" "$here/floor.c"
 # How to link against all that, for every linker's caller (@FOLDER/link). The compiler looks beside itself before it looks below
 # a sysroot: -B puts the sysroot's start files and libc first.

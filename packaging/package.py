@@ -29,10 +29,10 @@ LIBC = re.compile(r"^(libc|libm|libdl|libpthread|librt|ld-linux-[a-z0-9-]+)\.so\
 INSIDE = {"libstdc++-12-dev": "GPL-3.0-or-later WITH GCC-exception-3.1", "libgcc-12-dev": "GPL-3.0-or-later WITH GCC-exception-3.1",
           "libfmt-dev": "MIT", "libsimdjson-dev": "Apache-2.0", "libyaml-cpp-dev": "MIT", "libsqlite3-dev": "blessing",
           "libre2-dev": "BSD-3-Clause", "libzstd-dev": "BSD-3-Clause", "zlib1g-dev": "Zlib", "libdw-dev": "LGPL-3.0-or-later",
-          "libelf-dev": "LGPL-3.0-or-later", "libarchive-dev": "BSD-2-Clause", "libiberty-dev": "LGPL-2.1-or-later",
+          "libelf-dev": "LGPL-3.0-or-later", "libiberty-dev": "LGPL-2.1-or-later",
           "liblzma-dev": "0BSD", "libbz2-dev": "bzip2-1.0.6", "nlohmann-json3-dev": "MIT", "libcli11-dev": "BSD-3-Clause",
           "libeigen3-dev": "MPL-2.0", "libprotozero-dev": "BSD-2-Clause", "libexpected-dev": "CC0-1.0"}
-FROM_SOURCE = {"libfmt-dev": "fmtlib", "libsimdjson-dev": "simdjson", "libarchive-dev": "libarchive"}  # of sources.txt, without patches
+FROM_SOURCE = {"libfmt-dev": "fmtlib", "libsimdjson-dev": "simdjson"}  # of sources.txt, without patches
 ENTRY_POINTS = b"[pytest11]\nrangescope.pytest_plugin = rangescope.pytest_plugin\n"
 SUMMARY = "what each range of a GPU program costs, and why"
 

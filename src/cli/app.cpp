@@ -271,8 +271,10 @@ base::Error unknown_argument(const CLI::App& app, std::string_view command) {
     if (command == "profile" && (first == "-p" || first == "--pid" || first.starts_with("--pid=")))
       nearest = "For a running process: rangescope attach PID";
   } else if (const auto known = children(at); !known.empty()) {
-    error.what = "there is no '" + std::string(command) + " " + base::printable(first) + "'";
-    nearest = base::did_you_mean(first, known);
+    const std::string written = std::string(command) + " " + first;
+    error.what = "there is no '" + base::printable(written) + "'";
+    nearest = base::removal_hint(written);
+    if (nearest.empty()) nearest = base::did_you_mean(first, known);
     if (nearest.empty()) nearest = "Write one of " + base::join(known, ", ");
   } else {
     error.what = "unexpected argument '" + base::printable(first) + "'";

@@ -26,7 +26,6 @@
 #include "runs/job/folder.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
-#include "runs/pack.hpp"
 #include "runs/retention.hpp"
 #include "runs/stages.hpp"
 #include "runs/store.hpp"
@@ -230,24 +229,15 @@ class Runs final : public Subcommand {
     const Arguments show = word("show", &Runs::show);
     const Arguments prune = word("prune", &Runs::prune);
     const Arguments verify = word("verify", &Runs::verify);
-    const Arguments pack = word("pack", &Runs::pack);
-    const Arguments unpack = word("unpack", &Runs::unpack);
     const Arguments stats = word("stats", &Runs::stats);
     const Arguments imported = word("import", &Runs::import_files);
     const Arguments push = word("push", &Runs::push);
     const Arguments history = word("history", &Runs::history);
     app.optional_subcommand();
-    for (const Arguments& each : {list, show, prune, verify, pack, unpack, stats, imported, push})
-      each.add_option("--runs", root_);
+    for (const Arguments& each : {list, show, prune, verify, stats, imported, push}) each.add_option("--runs", root_);
     for (const Arguments& each : {list, show, stats}) each.add_flag("--json", json_);
     app.add_flag("--json", json_).hidden();
     show.add_option("run", said_);
-    pack.add_option("run", said_);
-    pack.add_option("-o,--output", archive_);
-    pack.add_flag("--with-reports", with_reports_);
-    pack.add_flag("--replace", replace_);
-    unpack.add_option("file", archive_).required();
-    unpack.add_flag("--no-limit", no_limit_);
     imported.add_option("input", inputs_).required().expected(1, 1000);
     bind_read(imported, read_);
     verify.add_option("run", said_);
@@ -410,27 +400,6 @@ class Runs final : public Subcommand {
     return 0;
   }
 
-  [[nodiscard]] base::Result<int> pack() const {
-    const auto run = TRY(runs::find_run(root_, said_));
-    const std::string to = archive_.empty() ? run.filename().string() + ".tar.zst" : archive_;
-    TRY(check_output(to));
-    const auto packed = TRY(runs::pack_run(run, to, with_reports_ || replace_));
-    if (replace_) TRY(runs::replace_run(run, to));
-    base::info(fmt::format("{}, {} in {}", base::counted(packed.files, "file"),
-                           base::format_bytes(static_cast<double>(packed.bytes)),
-                           base::format_bytes(static_cast<double>(packed.packed_bytes))));
-    print(packed.path.string() + "\n");
-    return 0;
-  }
-
-  [[nodiscard]] base::Result<int> unpack() const {
-    const auto run =
-        TRY(runs::unpack_run(archive_, root_, no_limit_ ? std::optional(runs::UnpackLimits{}) : std::nullopt));
-    base::info(base::counted(run.files, "file") + ", " + base::format_bytes(static_cast<double>(run.bytes)));
-    print(run.path.string() + "\n");
-    return 0;
-  }
-
   // Local files only; nothing leaves the machine.
   [[nodiscard]] base::Result<int> stats() const {
     const auto counts = runs::count_stages(runs::list_runs(root_));
@@ -445,8 +414,6 @@ class Runs final : public Subcommand {
   std::string store_, name_, nsys_, metric_ = "wall_ns.median";
   std::vector<std::string> pushed_;
   ReportChoice choice_;
-  std::string archive_;
-  bool with_reports_ = false, replace_ = false, no_limit_ = false;
   std::vector<std::pair<Arguments, Does>> words_;
   std::string root_{runs::kDefaultRoot};
   std::string said_ = "latest";

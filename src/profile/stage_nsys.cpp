@@ -168,8 +168,7 @@ class Nsys : public Stage {
                         "the export's environment could not be redacted, so it was removed: " + done.error().what,
                         sqlite.string());
     }
-    // nsys's own report holds the same and cannot be changed: only its owner may read it, and `runs pack` leaves it
-    // out.
+    // nsys's own report holds the same and cannot be changed: only its owner may read it.
     fs::permissions(report, fs::perms::owner_read | fs::perms::owner_write, ignored);
     fs::remove(fs::path(report).replace_extension(".qdstrm"), ignored);
     auto session = TRY(read::read_any(sqlite));

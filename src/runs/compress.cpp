@@ -1,5 +1,7 @@
 #include "runs/compress.hpp"
 
+#include <zstd.h>
+
 #include <vector>
 
 #include "base/fs.hpp"
@@ -10,7 +12,6 @@
 #include "runs/imports.hpp"
 #include "runs/manifest.hpp"
 #include "runs/retention.hpp"
-#include "runs/zstd_writer.hpp"
 
 namespace rangescope::runs {
 namespace {
@@ -22,6 +23,23 @@ std::string packed_name(const std::string& name) {
   for (const std::string_view raw : {".nsys-rep", ".qdrep", ".qdstrm"})
     if (name.ends_with(raw)) return name + ".zst";
   return name.ends_with(".ncu-rep") ? name + "z" : std::string();
+}
+
+/// Writes `bytes` as one zstd frame with a checksum.
+base::Result<void> write_frame(std::string_view bytes, base::Replacement& file) {
+  constexpr int kLevel = 6;
+  const base::Owned<ZSTD_CCtx, &ZSTD_freeCCtx> context(ZSTD_createCCtx());
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, kLevel);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
+  std::vector<char> buffer(ZSTD_CStreamOutSize());
+  ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
+  for (std::size_t left = 1; left != 0;) {
+    ZSTD_outBuffer out{buffer.data(), buffer.size(), 0};
+    left = ZSTD_compressStream2(context.get(), &out, &in, ZSTD_e_end);
+    if (ZSTD_isError(left)) return base::fail(base::Code::kInternal, ZSTD_getErrorName(left), file.temporary());
+    TRY(file.write({buffer.data(), out.pos}));
+  }
+  return {};
 }
 
 /// Does the frame unpack to exactly these bytes?
@@ -61,7 +79,7 @@ base::Result<Compressed> compress_run(const fs::path& run) {
       const auto raw = TRY(base::Mapping::open(file));
       if (base::sha256(raw.text()) != proof.sha256) continue;  // `runs verify` reports it
       auto out = TRY(base::Replacement::begin(to));
-      TRY(ZstdWriter(out).write(raw.text().data(), raw.text().size(), true));
+      TRY(write_frame(raw.text(), out));
       TRY(out.commit());
       const auto packed = base::Mapping::open(to);
       if (!packed || !unpacks_to(packed->text(), raw.text())) {

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -150,37 +149,6 @@ base::Result<Folder> Folder::enter(const std::string& name) const {
   const int fd = open_below(fd_.get(), name.c_str());
   if (fd < 0) return folder_error("cannot open the folder", path_ / name);
   return Folder(fd, path_ / name);
-}
-
-base::Result<Folder> Folder::make(const std::string& name) const {
-  if (::mkdirat(fd_.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
-    return folder_error("cannot make the folder", path_ / name);
-  return enter(name);
-}
-
-base::Result<Folder> Folder::make_new(const std::string& begin) const {
-  for (int attempt = 0; attempt < 10000; ++attempt) {
-    const std::string name = begin + std::to_string(::getpid()) + "." + std::to_string(attempt);
-    if (::mkdirat(fd_.get(), name.c_str(), 0700) == 0) return enter(name);
-    if (errno != EEXIST) return folder_error("cannot make the folder", path_ / name);
-  }
-  return base::fail(base::Code::kIo, "no name is free", (path_ / begin).string());
-}
-
-base::Result<int> Folder::create(const std::string& name) const {
-  const int fd = ::openat(fd_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) return folder_error("cannot create the file", path_ / name);
-  return fd;
-}
-
-base::Result<void> Folder::rename(const std::string& from, const std::string& to) const {
-  int done = ::renameat2(fd_.get(), from.c_str(), fd_.get(), to.c_str(), RENAME_NOREPLACE);
-  if (done != 0 && errno == EINVAL)  // this file system cannot; a folder with something in it is never replaced
-    done = ::renameat(fd_.get(), from.c_str(), fd_.get(), to.c_str());
-  if (done == 0) return {};
-  if (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR)
-    return base::fail(base::Code::kUsage, "there is something of that name already", (path_ / to).string());
-  return folder_error("cannot rename", path_ / to);
 }
 
 base::Result<void> Folder::remove(const std::string& name) const {

@@ -73,7 +73,7 @@ std::vector<std::filesystem::path> folders_by_start(
   for (std::filesystem::directory_iterator entry(root, error), end; !error && entry != end; entry.increment(error)) {
     std::error_code ignored;
     if (entry->is_symlink(ignored) || !entry->is_directory(ignored)) continue;
-    if (entry->path().filename().string().starts_with('.')) continue;  // being unpacked
+    if (entry->path().filename().string().starts_with('.')) continue;  // hidden
     if (const auto start = start_of(entry->path())) found.emplace_back(*start, entry->path());
   }
   std::sort(found.begin(), found.end());

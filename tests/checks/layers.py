@@ -28,7 +28,6 @@ LIBRARIES = [
     ("re2/", {"analyze", "model", "ncu_pages", "read"}),
     ("libiberty/", {"base"}), ("protozero/", {"read", "ncu_pages", "report"}),
     ("mpi.h", {"inject", "cli/mpi"}),
-    ("archive", {"runs"}),
     ("zstd.h", {"base", "analyze/tally", "read", "runs", "sample"}),
     ("Eigen/", {"analyze"}),
     ("fmt/", None), ("tl/", None), ("nlohmann/", None), ("gtest/", None), ("gmock/", None), ("benchmark/", None),

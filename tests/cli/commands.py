@@ -448,6 +448,25 @@ class Runs(InAFolder):
         self.assertTrue(os.path.exists(os.path.join(first, "report.json")))
         self.assertFalse(any(os.path.exists(run) for run in others))
 
+    @unittest.skipUnless(shutil.which("zstd"), "zstd is not installed")
+    def test_a_run_in_an_archive_of_tar_is_the_same_run_elsewhere(self):
+        self.tool("profile", "-q", "--", VICTIM)
+        run, = self.runs()
+        before = self.tool("report", run, "-f", "csv")
+        self.assertEqual(before.returncode, 0, before.stderr)
+        name, there = os.path.basename(run), os.path.join(self.folder, "elsewhere")
+        subprocess.run(["tar", "--zstd", "-cf", os.path.join(self.folder, "run.tar.zst"), name], cwd=os.path.dirname(run), check=True)
+        shutil.rmtree(run)
+        refused = self.tool("report", "run.tar.zst")
+        self.assertEqual(refused.returncode, 65, refused.stderr)
+        self.assertIn("tar --zstd -xf FILE", refused.stderr)
+        os.mkdir(there)
+        subprocess.run(["tar", "--zstd", "-xf", os.path.join(self.folder, "run.tar.zst")], cwd=there, check=True)
+        self.assertEqual(self.tool("report", os.path.join(there, name), "-f", "csv").stdout, before.stdout)
+        self.assertEqual(self.tool("report", "latest", "--runs", "elsewhere", "-f", "csv").stdout, before.stdout)
+        self.assertEqual(self.tool("runs", "verify", os.path.join(there, name)).returncode, 0)
+        self.assertEqual(self.tool("compare", os.path.join(there, name), os.path.join(there, name)).returncode, 0)
+
 
 class Words(InAFolder):
     def test_unknown_names_get_the_nearest(self):

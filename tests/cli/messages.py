@@ -15,8 +15,8 @@ import cases
 
 BIN, ROOT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 OTHERS = ("/inject/mpi/", "/collect/", "/doctor/command/", "/config/keys.tsv", "/runs/provenance.cpp")
-FOREIGN = {"--cap-add", "--pause", "--print-gpu-trace", "--profile-child-processes", "--type", "--report", "--timeunit",
-           "--user", "--proxy-user", "--runtime-trace", "--output-format", "--hip-trace", "--roctx-trace"}  # of docker, dcgmi, nvprof, nsys export and stats, curl, rocprof
+FOREIGN = {"--cap-add", "--exclude", "--zstd", "--pause", "--print-gpu-trace", "--profile-child-processes", "--type", "--report", "--timeunit",
+           "--user", "--proxy-user", "--runtime-trace", "--output-format", "--hip-trace", "--roctx-trace"}  # of docker, tar, dcgmi, nvprof, nsys export and stats, curl, rocprof
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 
 
@@ -68,6 +68,8 @@ class Messages(unittest.TestCase):
         for words, code, hint in ((["profile", "--overhead", "1%", "--", "true"], 64, "--overhead was removed: write --after "),
                                   (["profile", "--no-project", "--overhead=1%", "true"], 64, "--overhead was removed: write --after "),
                                   (["profile", "--no-project", "pipeline.native.overhead=1%", "--", "true"], 78, "pipeline.native.overhead was removed: write --after "),
+                                  (["runs", "pack", "latest", "-o", "x.tar.zst"], 64, "runs pack was removed: write tar --zstd -cf "),
+                                  (["runs", "unpack", "x.tar.zst"], 64, "runs unpack was removed: write tar --zstd -xf "),
                                   (["report", "-f", "otlp", "x"], 64, "-f otlp was removed: write -f pprof "),
                                   (["report", "-o", "x.trace.json", "x"], 64, "-o FILE.trace.json was removed: write -f perfetto"),
                                   (["report", "-o", "run.spans.otlp", "x"], 64, "-o FILE.otlp was removed: write -f pprof ")):

@@ -301,7 +301,7 @@ class Outputs(commands.InAFolder):
                           ["compare", "latest", "latest", "-f", "json", "-o", target],
                           ["export", "latest", "--to", "csv", "-o", target], ["export", "latest", "--to", "sqlite", "-o", target],
                           ["gate", "-b", "main", "--markdown", target], ["gate", "-b", "main", "--junit", target],
-                          ["runs", "pack", "latest", "-o", target], ["profile", "-q", "-o", target, "--", VICTIM],
+                          ["profile", "-q", "-o", target, "--", VICTIM],
                           ["config", "init", "--force", "--to", target, "--", VICTIM]):
                 done = subprocess.run([TOOL, *words], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=60, check=False)
                 self.assertIn(done.returncode, (64, 74), (words, done.stderr))

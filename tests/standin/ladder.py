@@ -61,9 +61,6 @@ class Ladder(PipelineCase):
             done = cases.run([os.path.join(BIN, "rangescope"), *words, first], cwd=self.folder, env=os.environ)
             self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("decode", done.stdout)
-        done = cases.run([os.path.join(BIN, "rangescope"), "runs", "pack", "--replace", first], cwd=self.folder, env=os.environ)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertFalse(os.path.exists(first))
         done = self.profile("--compress", "7d", program=["true"])
         self.assertEqual(done.returncode, 64, done.stderr)
 
