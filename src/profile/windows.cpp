@@ -15,7 +15,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -23,6 +22,7 @@
 #include <set>
 #include <system_error>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -129,49 +129,61 @@ base::Result<WindowChoice::Counted> parse_counted(const std::string& text) {
                                static_cast<std::uint32_t>(*last)};
 }
 
-/// How often a range took how long: exact counts in steps of 2 %.
-struct History {
-  static constexpr double kStep = 1.02;
-  static constexpr std::uint64_t kFew = 100;  ///< occurrences before anything can be said of them
-  std::uint64_t count = 0;
-  double longest_ns = 0;
-  std::array<std::uint32_t, 1800> steps{};  ///< to 50 days
+namespace {
 
-  void add(const History& more) {
-    count += more.count;
-    longest_ns = std::max(longest_ns, more.longest_ns);
-    for (std::size_t i = 0; i < steps.size(); ++i) steps[i] += more.steps[i];
+/// Lengths of the instances of `range` that ended in a closed window.
+model::Distribution lengths_in(const fs::path& window, const std::string& range) {
+  model::Distribution lengths_ns;
+  read::Options options;
+  options.kernels = false;
+  options.listed = 0;
+  options.keep_begins = true;
+  const auto session = read::read_any(window, options);
+  if (!session) return lengths_ns;
+  for (const model::Range& instance : session->ranges) {
+    // What was open at an edge may have been longer.
+    const bool cut = instance.end_ns >= session->end_ns;
+    if (cut || session->strings.view(instance.name) != range) continue;
+    lengths_ns.add(std::max<std::int64_t>(1, instance.end_ns - instance.start_ns));
   }
-  /// 0: unknown yet.
-  [[nodiscard]] double limit_ns(const WindowChoice::When& when) const {
-    if (when.limit_ns > 0) return when.limit_ns;
-    if (count < kFew) return 0;
-    auto above = static_cast<std::uint64_t>(static_cast<double>(count) * (1 - when.quantile));
-    std::size_t at = steps.size() - 1;
-    for (; at > 0 && steps[at] <= above; --at) above -= steps[at];
-    return std::pow(kStep, static_cast<double>(at + 1)) * when.factor;
-  }
-  [[nodiscard]] static History of(const fs::path& window, const std::string& range) {
-    History seen;
-    read::Options options;
-    options.kernels = false;
-    options.listed = 0;
-    options.keep_begins = true;
-    const auto session = read::read_any(window, options);
-    if (!session) return seen;
-    for (const model::Range& one : session->ranges) {
-      // What was open at an edge may have been longer.
-      if (one.end_ns >= session->end_ns || session->strings.view(one.name) != range) continue;
-      const auto length = static_cast<double>(std::max<std::int64_t>(1, one.end_ns - one.start_ns));
-      const auto step = static_cast<std::size_t>(std::log(length) / std::log(kStep));
-      ++seen.steps[std::min(step, seen.steps.size() - 1)];
-      ++seen.count;
-      seen.longest_ns = std::max(seen.longest_ns, length);
-    }
-    return seen;
-  }
+  return lengths_ns;
+}
+
+/// A distribution as a child of ours sends it.
+struct SentLengths {
+  model::Moments moments;
+  std::array<std::uint64_t, model::Sketch::kBins> bins;
 };
-static_assert(sizeof(History) < 65536, "a pipe holds one");
+static_assert(std::is_trivially_copyable_v<SentLengths>);
+static_assert(sizeof(SentLengths) < 65536, "a pipe holds one");
+
+SentLengths sent_lengths(const model::Distribution& lengths_ns) {
+  SentLengths sent{lengths_ns.moments, {}};
+  const model::Sketch& sketch = lengths_ns.sketch;
+  const auto first = sent.bins.begin() + static_cast<std::ptrdiff_t>(sketch.first());
+  std::ranges::copy(sketch.counts(), first);
+  return sent;
+}
+
+model::Distribution received_lengths(const SentLengths& sent) {
+  model::Distribution lengths_ns;
+  lengths_ns.moments = sent.moments;
+  for (std::size_t bin = 0; bin < sent.bins.size(); ++bin)
+    if (sent.bins[bin] > 0) lengths_ns.sketch.at(bin) = sent.bins[bin];
+  return lengths_ns;
+}
+
+}  // namespace
+
+std::optional<double> limit_ns(const WindowChoice::When& when, const model::Distribution& lengths_ns) {
+  constexpr std::uint64_t kFew = 100;  // instances before their quantile says anything
+  if (when.limit_ns > 0) return when.limit_ns;
+  const std::uint64_t count = lengths_ns.moments.n;
+  if (count < kFew) return std::nullopt;
+  const double longer_instances = static_cast<double>(count) * (1 - when.quantile);
+  const auto place = count - 1 - std::min(static_cast<std::uint64_t>(longer_instances), count - 1);
+  return lengths_ns.value_at(place) * when.factor;
+}
 
 base::Result<WindowChoice::When> parse_when(const std::string& text) {
   const auto wrong = [&] {
@@ -217,8 +229,8 @@ struct Windows::State {
     Clock::time_point at;
     std::optional<sample::cpu::Recorder> recorder;
   };
-  std::deque<Closed> ring;  ///< of --keep-last
-  History history;          ///< of --when
+  std::deque<Closed> ring;      ///< of --keep-last
+  model::Distribution seen_ns;  ///< of --when: lengths of the range in the windows so far
   std::uint32_t own_marks = 0;
   std::vector<fs::path> marks;                       ///< their folders
   wire::launched::Launched open;                     ///< start_ns 0: none is
@@ -249,7 +261,7 @@ struct Windows::State {
   void rotate();
   void look(std::uint32_t window);
   /// What the last look saw, once its child was buried.
-  [[nodiscard]] std::optional<History> looked();
+  [[nodiscard]] std::optional<model::Distribution> looked();
   void tell_unseen(std::uint32_t last);
   [[nodiscard]] std::string mark(const std::string& name);
 };
@@ -418,8 +430,8 @@ void Windows::State::look(std::uint32_t window) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return;
   in_child(0, [&] {
-    const auto seen = History::of(folder_of(window), choice.when->range);
-    (void)!::write(ends[1], &seen, sizeof seen);
+    const SentLengths sent = sent_lengths(lengths_in(folder_of(window), choice.when->range));
+    (void)!::write(ends[1], &sent, sizeof sent);
   });
   ::close(ends[1]);
   // A pipe holds it all. It is read when the child was buried.
@@ -427,23 +439,23 @@ void Windows::State::look(std::uint32_t window) {
   looking = ends[0];
 }
 
-std::optional<History> Windows::State::looked() {
-  History seen;
-  if (looking < 0 || ::read(looking, &seen, sizeof seen) != static_cast<ssize_t>(sizeof seen)) return std::nullopt;
+std::optional<model::Distribution> Windows::State::looked() {
+  SentLengths sent;
+  if (looking < 0 || ::read(looking, &sent, sizeof sent) != ssize_t{sizeof sent}) return std::nullopt;
   ::close(std::exchange(looking, -1));
-  return seen;
+  return received_lengths(sent);
 }
 
 /// A condition that nothing could meet, once all is over. `last`: the window in which the program ended, 0: none.
 void Windows::State::tell_unseen(std::uint32_t last) {
   if (!choice.when) return;
-  if (const auto seen = looked()) history.add(*seen);
-  if (history.count == 0 && last != 0) {
+  if (const auto lengths_ns = looked()) seen_ns.add(*lengths_ns);
+  if (seen_ns.moments.n == 0 && last != 0) {
     look(last);
     bury(true);
-    if (const auto seen = looked()) history.add(*seen);
+    if (const auto lengths_ns = looked()) seen_ns.add(*lengths_ns);
   }
-  if (history.count > 0) return;
+  if (seen_ns.moments.n > 0) return;
   const std::string& range = choice.when->range;
   const auto above = range.rfind('>');
   base::warn("--when: no range '" + base::printable(range) + "' ended while the program ran" +
@@ -508,13 +520,14 @@ void Windows::State::wait_for_program() {
 /// All that is due.
 void Windows::State::turn() {
   follow_count();
-  if (const auto seen = looked()) {
-    const double limit_ns = history.limit_ns(*choice.when);
-    history.add(*seen);
-    if (limit_ns > 0 && seen->longest_ns > limit_ns) {
+  if (const auto lengths_ns = looked()) {
+    const auto longest_ns = static_cast<double>(lengths_ns->moments.max);
+    const std::optional<double> most_ns = limit_ns(*choice.when, seen_ns);
+    seen_ns.add(*lengths_ns);
+    if (most_ns && longest_ns > *most_ns) {
       const std::string said = mark(fmt::format("when-{}", ++own_marks));
       base::info(fmt::format("--when: {} took {} (more than {}): {}", base::printable(choice.when->range),
-                             base::format_ns(seen->longest_ns), base::format_ns(limit_ns), base::trim(said)));
+                             base::format_ns(longest_ns), base::format_ns(*most_ns), base::trim(said)));
     }
   }
   const auto now = Clock::now();

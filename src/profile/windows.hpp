@@ -19,6 +19,7 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "model/sketch.hpp"
 #include "profile/sampling.hpp"
 
 namespace rangescope::profile {
@@ -45,6 +46,9 @@ struct WindowChoice {
 
 /// "step > p99 * 1.5", "step > 20ms". kUsage.
 [[nodiscard]] base::Result<WindowChoice::When> parse_when(const std::string& text);
+/// The length that an instance must exceed, where `lengths_ns` are those of all instances before.
+/// Nothing while they are too few for a quantile. Quantiles are within model::kRelativeError.
+[[nodiscard]] std::optional<double> limit_ns(const WindowChoice::When& when, const model::Distribution& lengths_ns);
 /// "step:100-110", "step:100". kUsage.
 [[nodiscard]] base::Result<WindowChoice::Counted> parse_counted(const std::string& text);
 
