@@ -23,7 +23,7 @@ namespace {
 
 class Report final : public Subcommand {
  public:
-  explicit Report(profile::MergeRuns merge) : Subcommand("report"), merge_(std::move(merge)) {}
+  Report() : Subcommand("report") {}
   void options(const Arguments& app) override {
     app.add_option("input", inputs_).expected(0, 1000);
     app.add_option("--runs", root_);
@@ -32,6 +32,7 @@ class Report final : public Subcommand {
     app.add_option("--cpu", choice_.style.cpu);
     app.add_flag("--captures", [this] { from_ = profile::JobFrom::kCaptures; });
     app.add_flag("--digests", [this] { from_ = profile::JobFrom::kDigests; });
+    app.add_option("--merged", merged_);
     app.add_flag("--strict", strict_);
     bind_read(app, reading_);
     bind_report(app, choice_);
@@ -76,8 +77,9 @@ class Report final : public Subcommand {
                        choice_.format == "json" || choice_.format == "jsonl";
     const bool suffice = table && reading_.ranks.empty() && !choice_.style.per_rank && !choice_.style.all &&
                          choice_.style.cpu.empty() && split_.empty() && profile::digests_suffice(analysis_);
+    if (!merged_.empty()) from_ = profile::JobFrom::kDigests;
     if (from_ == profile::JobFrom::kDigests && !suffice)
-      return base::fail(base::Code::kUsage, "digests cannot answer this", "--digests",
+      return base::fail(base::Code::kUsage, "digests cannot answer this", merged_.empty() ? "--digests" : "--merged",
                         "Leave it out to open the captures of all ranks");
     if (!suffice) from_ = profile::JobFrom::kCaptures;
     return {};
@@ -101,7 +103,7 @@ class Report final : public Subcommand {
     return file;
   }
   [[nodiscard]] base::Result<int> report_on(const std::vector<std::string>& inputs) const {
-    const auto analyzed = TRY(profile::analyze_named(root_, inputs, analysis_, reading_, from_, merge_));
+    const auto analyzed = TRY(profile::analyze_named(root_, inputs, analysis_, reading_, from_, merged_));
     TRY(write_report(analyzed, choice_, STDOUT_FILENO));
     if (!split_.empty()) {
       const auto folders = TRY(profile::split_regions(split_, analyzed));
@@ -117,9 +119,8 @@ class Report final : public Subcommand {
   std::optional<base::TemporaryFolder> folder_;
   std::vector<std::string> inputs_;
   std::string root_{runs::kDefaultRoot};
-  std::string split_;
+  std::string split_, merged_;
   read::Options reading_;
-  profile::MergeRuns merge_;
   profile::JobFrom from_ = profile::JobFrom::kAuto;
   bool strict_ = false, separate_ = false;
   ReportChoice choice_;
@@ -129,11 +130,7 @@ class Report final : public Subcommand {
 }  // namespace
 
 std::unique_ptr<Subcommand> make_report() {
-  return make_report(profile::merge_runs);
-}
-
-std::unique_ptr<Subcommand> make_report(profile::MergeRuns merge) {
-  return std::make_unique<Report>(std::move(merge));
+  return std::make_unique<Report>();
 }
 
 }  // namespace rangescope::cli

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.hpp"
 #include "cli/arguments.hpp"
-#include "profile/digests.hpp"
 
 namespace rangescope::cli {
 
@@ -43,7 +43,5 @@ class Subcommand {
 using MakeSubcommand = std::unique_ptr<Subcommand>();
 MakeSubcommand make_profile, make_attach, make_ctl, make_report, make_compare, make_gate, make_query, make_export,
     make_runs, make_config, make_ncu, make_metrics, make_doctor, make_mcp, make_help;
-/// One whose digests are merged so (rangescope-mpi).
-[[nodiscard]] std::unique_ptr<Subcommand> make_report(profile::MergeRuns merge);
 
 }  // namespace rangescope::cli

@@ -101,14 +101,27 @@ bool digests_suffice(const analyze::Options& options) {
   return options == plain;
 }
 
+namespace {
+
+/// That of a job of any size: tally::read() takes one rank's.
+base::Result<analyze::tally::Digest> read_merged(const fs::path& file) {
+  const auto bytes = TRY(base::Mapping::open(file));
+  analyze::tally::Digest digest;
+  TRY(analyze::tally::decode(bytes.text(), file.string(), digest));
+  return digest;
+}
+
+}  // namespace
+
 base::Result<Analyzed> analyze_digests(const runs::job::Job& job, const analyze::Options& options,
-                                       const MergeRuns& merge) {
+                                       const fs::path& merged) {
   std::vector<fs::path> runs;
   for (const runs::job::Member& member : job.members) runs.push_back(member.run);
-  auto merged = TRY(runs.empty() ? base::Result<analyze::tally::Digest>() : merge(runs));
-  if (merged.processes.empty()) return nothing_of(job, {});
+  if (runs.empty()) return nothing_of(job, {});
+  auto digest = TRY(merged.empty() ? merge_runs(runs) : read_merged(merged));
+  if (digest.processes.empty()) return nothing_of(job, {});
   analyze::tally::Reported reported = analyze::tally::report_of(
-      std::move(merged), options, reference_of(runs.front(), false), facts_of_job(job, runs.front()));
+      std::move(digest), options, reference_of(runs.front(), false), facts_of_job(job, runs.front()));
   add_job(job, reported.report);
   return Analyzed{std::move(reported.session), std::move(reported.report)};
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -23,17 +22,16 @@ enum class JobFrom : std::uint8_t {
 /// Captures of so many ranks are opened without being asked for: seconds, and medians are exact.
 inline constexpr std::size_t kFewRanks = 16;
 
-/// Merges the digests of these runs. A rank without one has its capture read, which is a loss; one that has neither
-/// is a loss too.
-using MergeRuns = std::function<base::Result<analyze::tally::Digest>(const std::vector<std::filesystem::path>& runs)>;
-/// On this machine, on its cores.
+/// Merges the digests of these runs on this machine's cores. A rank without one has its capture read, which is a loss;
+/// one that has neither is a loss too.
 [[nodiscard]] base::Result<analyze::tally::Digest> merge_runs(std::span<const std::filesystem::path> runs);
 
 /// Do digests tell all that these options ask for?
 [[nodiscard]] bool digests_suffice(const analyze::Options& options);
 
-/// The report of a job by its ranks' digests. kNothingCaptured where no rank left anything.
+/// The report of a job by its ranks' digests, or by `merged`, a file of all of them that rangescope-mpi wrote.
+/// kNothingCaptured where no rank left anything.
 [[nodiscard]] base::Result<Analyzed> analyze_digests(const runs::job::Job& job, const analyze::Options& options,
-                                                     const MergeRuns& merge);
+                                                     const std::filesystem::path& merged = {});
 
 }  // namespace rangescope::profile

@@ -156,14 +156,17 @@ base::Result<Analyzed> analyze_job(const runs::job::Job& job, const analyze::Opt
 
 base::Result<Analyzed> analyze_named(const fs::path& root, const std::vector<std::string>& named,
                                      const analyze::Options& options, const read::Options& reading, JobFrom from,
-                                     const MergeRuns& merge) {
+                                     const fs::path& merged) {
   if (named.size() == 1) {
     auto job = TRY(runs::job::find_job(root, named.front()));
     if (job && from == JobFrom::kAuto)
       from = job->members.size() > kFewRanks && digests_suffice(options) ? JobFrom::kDigests : JobFrom::kCaptures;
-    if (job && from == JobFrom::kDigests) return analyze_digests(*job, options, merge);
+    if (job && from == JobFrom::kDigests) return analyze_digests(*job, options, merged);
     if (job) return analyze_job(*job, options, reading);
   }
+  if (!merged.empty())
+    return base::fail(base::Code::kUsage, "a merged digest is of one parallel job, and no job was named", "--merged",
+                      "Name the job's folder: rangescope report JOB --merged FILE");
   fs::path run;
   std::vector<fs::path> inputs;
   for (const std::string& each : named) {
@@ -185,7 +188,7 @@ std::map<std::uint32_t, double> clock_offsets(const runs::job::Job& job) {
   for (const runs::job::Member& member : job.members) hosts.insert(member.host);
   std::map<std::uint32_t, double> out;
   if (hosts.size() < 2) return out;
-  if (const auto analyzed = analyze_digests(job, {}, merge_runs))
+  if (const auto analyzed = analyze_digests(job, {}))
     for (const model::Rank& rank : analyzed->report.ranks) out[rank.rank] = rank.clock_offset_ns;
   return out;
 }

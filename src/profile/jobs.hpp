@@ -46,12 +46,13 @@ void add_job(const runs::job::Job& job, model::Report& report);
 /// A job's name, with the facts of its first rank's run.
 [[nodiscard]] analyze::RunFacts facts_of_job(const runs::job::Job& job, const std::filesystem::path& first);
 
-/// What a person named: runs and files, joined into one report, or one job.
+/// What a person named: runs and files, joined into one report, or one job. `merged`: as analyze_digests() has it;
+/// kUsage where no job was named.
 [[nodiscard]] base::Result<Analyzed> analyze_named(const std::filesystem::path& root,
                                                    const std::vector<std::string>& named,
                                                    const analyze::Options& options, const read::Options& reading,
                                                    JobFrom from = JobFrom::kCaptures,
-                                                   const MergeRuns& merge = merge_runs);
+                                                   const std::filesystem::path& merged = {});
 
 /// What was named, rank by rank: each analyzed by itself, one in memory at a time. `job` names them all; the rank is
 /// absent where it is unknown. Ranks of a job that cannot be read are warned of; kNothingCaptured where none can.

@@ -124,6 +124,26 @@ class Mpi(unittest.TestCase):
         for rule in ("--work", "--tokens", "--flops"):  # of single occurrences, which digests do not hold
             told = self.run_here(RANGESCOPE, "report", job, "--digests", rule, "step=1 batch" if rule == "--work" else "step=1", code=64)
             self.assertIn("digests cannot answer this", told.stderr)
+        # The merged digest as a file: of any number of processes the same, written once, and what `report` reads.
+        files = []
+        for processes in (1, 3, 8):
+            file = f"{self.folder}/{processes}.rsd"
+            many = self.mpirun(processes, RANGESCOPE + "-mpi", "report", job, "--merged", file, "-f", "csv", "--color", "never", "--width", "120").stdout
+            self.assertEqual(many, one)
+            with open(file, "rb") as f:
+                files.append(f.read())
+        self.assertEqual(files, [files[0]] * 3)
+        read = self.run_here(RANGESCOPE, "report", job, "--merged", file, "-f", "csv", "--color", "never", "--width", "120").stdout
+        self.assertEqual(read, one)
+        self.assertEqual(self.mpirun(2, RANGESCOPE + "-mpi", "report", job, "--merged", file, "-f", "csv", "--color", "never", "--width", "120").stdout, one)
+        with open(file, "rb") as f:
+            self.assertEqual(f.read(), files[0])
+        refused = self.run_here(RANGESCOPE, "report", f"{job}/rank-0", "--merged", file, code=64)
+        self.assertIn("no job was named", refused.stderr)
+        self.assertIn("captures of all ranks", self.run_here(RANGESCOPE, "report", job, "--merged", file, "--per-rank", code=64).stderr)
+        with open(file, "wb") as f:
+            f.write(files[0][:-20])
+        self.assertIn("damaged", self.run_here(RANGESCOPE, "report", job, "--merged", file, code=65).stderr)
         self.assertIn("captures of all ranks", self.mpirun(3, RANGESCOPE + "-mpi", "report", job, "--per-rank", code=None).stderr)
         self.assertIn("there is no run", self.mpirun(3, RANGESCOPE + "-mpi", "report", "nothing", code=None).stderr)
 

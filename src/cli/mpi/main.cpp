@@ -1,9 +1,10 @@
-// rangescope-mpi: `mpirun -n 8 rangescope-mpi report JOB` is `rangescope report JOB --digests` with the digests shared
-// over MPI's processes.
+// rangescope-mpi: `mpirun -n 8 rangescope-mpi report JOB` merges the digests of a job's ranks into one file, shared
+// over MPI's processes, and prints what `rangescope report JOB --merged FILE` prints. With --merged FILE the file is
+// kept, and used as it is where it exists.
 //
-// Process 0 is rangescope: it reads the command line and prints. When it comes to merging it sends all others the runs;
-// each merges every n-th of them, and the parts go up a binary tree, as MPI_Reduce would take them if they were of one
-// size. Merging adds integers (analyze/tally/digest.hpp), so the report is the same to the digit as one machine's.
+// Process 0 is rangescope: it reads the command line and prints. It sends all others the runs of the job; each merges
+// every n-th of them, and the parts go up a binary tree, as MPI_Reduce would take them if they were of one size.
+// Merging adds integers (analyze/tally/digest.hpp), so the report is the same to the digit as one machine's.
 #include <mpi.h>
 
 #include <algorithm>
@@ -13,9 +14,13 @@
 #include "analyze/tally/file.hpp"
 #include "base/log.hpp"
 #include "base/signals.hpp"
+#include "base/temporary_folder.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
 #include "cli/subcommand.hpp"
+#include "profile/digests.hpp"
+#include "runs/job/folder.hpp"
+#include "runs/layout.hpp"
 
 namespace rangescope {
 namespace {
@@ -73,6 +78,61 @@ base::Result<analyze::tally::Digest> reduce(const std::vector<fs::path>& runs, i
   return merged;
 }
 
+/// `report`, which merges the digests first.
+class MergedReport final : public cli::Subcommand {
+ public:
+  /// `shared`: becomes true once the other processes have got their share.
+  MergedReport(int processes, bool& shared)
+      : Subcommand("report"), report_(cli::make_report()), processes_(processes), shared_(shared) {}
+
+  void options(const cli::Arguments& app) override {
+    app_ = app;
+    report_->options(app);
+  }
+
+  [[nodiscard]] base::Result<int> run() override {
+    const auto job = TRY(job_to_merge());
+    if (!job || job->members.empty()) return report_->run();
+    const base::TemporaryFolder folder("rangescope-mpi");
+    const std::string file = last_of("--merged", (folder.path() / analyze::tally::kFileName).string());
+    std::error_code error;
+    if (fs::exists(file, error)) return report_->run();
+    auto digest = TRY(merge(*job));
+    TRY(analyze::tally::write(file, std::move(digest)));
+    TRY(app_.set("--merged", {file}, "rangescope-mpi"));
+    return report_->run();
+  }
+
+ private:
+  [[nodiscard]] std::string last_of(const std::string& option, const std::string& otherwise) const {
+    const std::vector<std::string> given = app_.results(option);
+    return given.empty() ? otherwise : given.back();
+  }
+
+  /// Nothing where no job is named, or its captures are asked for.
+  [[nodiscard]] base::Result<std::optional<runs::job::Job>> job_to_merge() const {
+    if (app_.results("input").size() > 1 || !app_.results("--captures").empty()) return std::nullopt;
+    return runs::job::find_job(last_of("--runs", runs::kDefaultRoot), last_of("input", "latest"));
+  }
+
+  [[nodiscard]] base::Result<analyze::tally::Digest> merge(const runs::job::Job& job) const {
+    std::vector<fs::path> runs;
+    std::string names;
+    for (const runs::job::Member& member : job.members) {
+      runs.push_back(member.run);
+      names += member.run.string() + '\0';
+    }
+    shared_ = true;
+    broadcast(names);
+    return reduce(runs, 0, processes_);
+  }
+
+  std::unique_ptr<cli::Subcommand> report_;
+  cli::Arguments app_;
+  int processes_;
+  bool& shared_;
+};
+
 int run(int argc, char** argv) {
   int rank = 0, processes = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -85,20 +145,11 @@ int run(int argc, char** argv) {
     if (!runs.empty()) (void)reduce(runs, rank, processes);
     return 0;
   }
-  bool asked = false;
+  bool shared = false;
   std::vector<std::unique_ptr<cli::Subcommand>> commands;
-  commands.push_back(cli::make_report([&](const std::vector<fs::path>& runs) {
-    asked = true;
-    std::string names;
-    for (const fs::path& run : runs) names += run.string() + '\0';
-    broadcast(names);
-    return reduce(runs, rank, processes);
-  }));
-  std::vector<char*> words(argv, argv + argc);
-  std::string digests = "--digests";
-  if (argc > 2) words.insert(words.begin() + 2, digests.data());
-  const int code = cli::run_app(static_cast<int>(words.size()), words.data(), commands);
-  if (!asked) broadcast({});  // the others have nothing to do
+  commands.push_back(std::make_unique<MergedReport>(processes, shared));
+  const int code = cli::run_app(argc, argv, commands);
+  if (!shared) broadcast({});  // the others have nothing to do
   return code;
 }
 
