@@ -1,451 +1,254 @@
-// Composition as hydra.cc describes it under "The Defaults List", in three steps: find which option every group has,
-// expand the defaults lists into a flat order, lay the files over each other.
 #include "config/compose.hpp"
 
 #include <algorithm>
-#include <functional>
+#include <array>
 #include <set>
 
 #include "base/text.hpp"
 #include "config/interpolate.hpp"
 #include "config/trust.hpp"
-#include "config/yaml.hpp"
 
 namespace rangescope::config {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Folders of conf/ that hold data of other rooms and no configuration groups.
-bool is_data_folder(const std::string& name) {
-  return name == "metrics" || name == "device" || name == "sample" || name == "cpu_counters" || name == "doctor" ||
-         name == "tools" || name == "kernels";
+/// Folders of conf/ that hold data of other rooms.
+constexpr std::array<std::string_view, 5> kDataFolders{"cpu_counters", "doctor", "metrics", "sample", "tools"};
+
+bool can_be_group(const std::string& folder) {
+  const bool is_data = std::find(kDataFolders.begin(), kDataFolders.end(), folder) != kDataFolders.end();
+  const bool has_a_name_of_the_root = find_key(folder) != nullptr || is_section(folder);
+  return !is_data && !has_a_name_of_the_root && folder.find('.') == std::string::npos;
 }
 
-/// One item of a defaults list.
-struct Default {
-  enum class Kind : std::uint8_t { kSelf, kConfig, kGroup } kind = Kind::kGroup;
-  std::string group;   ///< absolute: "ncu"
-  std::string option;  ///< "" for none (null)
-  std::string where;
-};
-
-struct File {
-  std::string name;     ///< shown in places
-  std::string group;    ///< "" for a root file
-  std::string package;  ///< absolute, "" is the root
-  std::vector<Default> defaults;
-  Value content;  ///< without the defaults list
-};
-
-std::string join(const std::string& a, const std::string& b) {
-  return a.empty() ? b : b.empty() ? a : a + "." + b;
+/// Folders with groups; an option is taken from the first that has it.
+std::vector<fs::path> group_folders(const Inputs& inputs) {
+  std::vector<fs::path> folders = inputs.config_dirs;
+  folders.push_back(inputs.shipped);
+  return folders;
 }
-
-base::Result<std::vector<Default>> read_defaults(const Value& list, const std::string& group) {
-  std::vector<Default> out;
-  if (list.is_null()) return out;
-  if (!list.is_list())
-    return base::fail(base::Code::kConfig, "defaults must be a list", list.where,
-                      "Write `defaults:` and below it lines like `- ncu: quick`.");
-  for (const Value& item : list.items) {
-    Default entry;
-    entry.where = item.where;
-    if (item.is_scalar()) {
-      if (item.text == "_self_") {
-        entry.kind = Default::Kind::kSelf;
-      } else if (item.is_null()) {
-        continue;
-      } else {  // a file of the same group, or /of/an/absolute/path
-        entry.kind = Default::Kind::kConfig;
-        std::string name = item.text;
-        entry.group = group;
-        if (name.starts_with('/')) entry.group.clear(), name.erase(0, 1);
-        if (const auto slash = name.rfind('/'); slash != std::string::npos) {
-          entry.group = entry.group.empty() ? name.substr(0, slash) : entry.group + "/" + name.substr(0, slash);
-          name = name.substr(slash + 1);
-        }
-        entry.option = name;
-      }
-      out.push_back(std::move(entry));
-      continue;
-    }
-    if (!item.is_map() || item.entries.size() != 1)
-      return base::fail(base::Code::kConfig, "an item of the defaults list must be one `group: option`", item.where);
-    entry.group = base::trim(item.entries[0].key);
-    if (entry.group.starts_with('/'))
-      entry.group.erase(0, 1);
-    else if (!group.empty())
-      entry.group = group + "/" + entry.group;
-    const Value& choice = item.entries[0].value;
-    if (!choice.is_scalar())
-      return base::fail(base::Code::kConfig, "the option of group '" + entry.group + "' must be a name or null",
-                        choice.where);
-    if (!choice.is_null()) entry.option = choice.text;
-    if (!choice.where.empty()) entry.where = choice.where;
-    out.push_back(std::move(entry));
-  }
-  return out;
-}
-
-/// A choice that overrides a defaults list.
-struct Chosen {
-  std::string option;
-  std::string where;
-};
 
 class Composer {
  public:
-  explicit Composer(const Inputs& inputs) : in_(inputs) {
-    for (const fs::path& dir : in_.config_dirs) search_.push_back(dir);
-    search_.push_back(in_.shipped);
-  }
+  explicit Composer(const Inputs& inputs) : in_(inputs), groups_(groups(inputs)) {}
 
   base::Result<Config> run() {
-    TRY(roots());
-    std::vector<Override> rest;
-    TRY(command_line_choices(rest));
-    for (File& root : roots_) TRY(expand(root, 0));
-    for (const auto& [key, choice] : chosen_)
-      if (!met_.count(key)) return not_met(key, choice);
+    TRY(read_files());
+    TRY(read_environment());
+    assignments_.insert(assignments_.end(), in_.overrides.begin(), in_.overrides.end());
+    TRY(take_choices());
+    TRY(insert_chosen_options());
+
     config_.root.kind = Kind::kMap;
-    for (const File& file : flat_) {
-      TRY(lay(file));
-    }
-    TRY(environment());
-    for (const Override& override_ : rest) TRY(apply(override_));
-    for (std::string& file : names_) config_.files.push_back(std::move(file));
+    for (const Layer& layer : layers_) TRY(lay(layer));
+    for (const Override& assignment : assignments_) TRY(assign(assignment));
     TRY(interpolate(config_.root, {in_.environment, in_.now}));
     TRY(check_tree(config_.root));
     return std::move(config_);
   }
 
  private:
-  // ---- files -------------------------------------------------------------------------------------------------------
+  // ---- layers
 
-  base::Result<File> open(const fs::path& path, const std::string& group) {
-    auto document = TRY(read_yaml(path));
-    File file;
-    file.name = path.string();
-    file.group = group;
-    file.package = document.package;
-    file.content = std::move(document.root);
-    if (const Value* list = file.content.find("defaults")) {
-      auto defaults = TRY(read_defaults(*list, group));
-      file.defaults = std::move(defaults);
-      file.content.erase("defaults");
-    }
-    const bool has_self = std::any_of(file.defaults.begin(), file.defaults.end(),
-                                      [](const Default& d) { return d.kind == Default::Kind::kSelf; });
-    if (!has_self) {
-      Default self;
-      self.kind = Default::Kind::kSelf;
-      file.defaults.push_back(std::move(self));
-    }
-    return file;
+  base::Result<void> read_file(const fs::path& path) {
+    Layer layer = TRY(read_layer(path, "", groups_));
+    layers_.push_back(std::move(layer));
+    return {};
   }
 
-  base::Result<void> roots() {
-    const auto add = [&](const fs::path& path) -> base::Result<void> {
-      auto file = TRY(open(path, ""));
-      file.package.clear();
-      roots_.push_back(std::move(file));
-      return {};
-    };
-    TRY(add(in_.shipped / "config.yaml"));
+  base::Result<void> read_files() {
+    TRY(read_file(in_.shipped / "config.yaml"));
     std::error_code ignored;
     for (const fs::path& dir : in_.config_dirs) {
       if (!fs::is_directory(dir, ignored))
         return base::fail(base::Code::kConfig, "there is no folder " + dir.string(), "--config-dir",
                           "Name a folder with group folders or a config.yaml in it.");
-      if (fs::exists(dir / "config.yaml", ignored)) TRY(add(dir / "config.yaml"));
+      if (fs::exists(dir / "config.yaml", ignored)) TRY(read_file(dir / "config.yaml"));
     }
     if (in_.project_file) {
-      TRY(add(*in_.project_file));
-      if (!in_.project_trusted) TRY(check_untrusted(roots_.back().content, *in_.project_file));
+      TRY(read_file(*in_.project_file));
+      if (!in_.project_trusted) TRY(check_untrusted(layers_.back().values, *in_.project_file));
     }
-    for (const fs::path& path : in_.config_files) TRY(add(path));
-    // A group that an earlier root already has is chosen anew by a later one, not opened a second time.
-    std::set<std::string> seen;
-    for (std::size_t i = 0; i < roots_.size(); ++i) {
-      auto& defaults = roots_[i].defaults;
-      for (auto item = defaults.begin(); item != defaults.end();) {
-        if (item->kind != Default::Kind::kGroup) {
-          ++item;
-          continue;
-        }
-        const std::string key = item->group;
-        if (seen.insert(key).second) {
-          ++item;
-          continue;
-        }
-        if (i > 0) {
-          chosen_[key] = {item->option, item->where};
-          item = defaults.erase(item);
-          continue;
-        }
-        return base::fail(base::Code::kConfig, "group '" + item->group + "' is in the defaults list twice", item->where,
-                          "Remove one of them.");
-      }
+    for (const fs::path& path : in_.config_files) TRY(read_file(path));
+    return {};
+  }
+
+  base::Result<void> read_environment() {
+    constexpr std::string_view kPrefix = "RANGESCOPE__";
+    for (const auto& [name, text] : in_.environment) {
+      if (!name.starts_with(kPrefix)) continue;
+      Override given;
+      given.where = "environment " + name;
+      given.key = key_of_variable(name.substr(kPrefix.size()));
+      given.value = TRY(parse_value(text, given.where));
+      assignments_.push_back(std::move(given));
     }
     return {};
   }
 
-  std::vector<std::string> options_of(const std::string& group) const {
-    std::set<std::string> names;
-    std::error_code ignored;
-    for (const fs::path& dir : search_)
-      for (const auto& entry : fs::directory_iterator(dir / group, ignored))
-        if (entry.path().extension() == ".yaml") names.insert(entry.path().stem().string());
-    return {names.begin(), names.end()};
+  /// "run.keep" of RUN__KEEP. Names in maps keep their case: WORKLOAD__ENV__OMP_NUM_THREADS.
+  static std::string key_of_variable(std::string_view name) {
+    const std::string path = base::replace_all(name, "__", ".");
+    const std::string lower_path = base::lower(path);
+    const Key* key = find_key(lower_path);
+    const bool inside_map = key != nullptr && key->type == KeyType::kMap && lower_path != key->path;
+    return inside_map ? std::string(key->path) + path.substr(key->path.size()) : lower_path;
   }
 
-  bool is_group(const std::string& name) const {
-    if (name.empty() || name.find('.') != std::string::npos || is_data_folder(name)) return false;
-    std::error_code ignored;
-    return std::any_of(search_.begin(), search_.end(),
-                       [&](const fs::path& dir) { return fs::is_directory(dir / name, ignored); });
-  }
+  // ---- groups
 
-  base::Result<File> option_file(const std::string& group, const std::string& option, const std::string& where) {
-    std::error_code ignored;
-    // A name below the folders of configuration; joined to them, an absolute one would lead elsewhere.
-    const std::string whole = group + "/" + option;
-    if (whole.find("..") == std::string::npos && !group.starts_with('/') && !option.starts_with('/')) {
-      for (const fs::path& dir : search_) {
-        const fs::path path = (group.empty() ? dir : dir / group) / (option + ".yaml");
-        if (!fs::exists(path, ignored)) continue;
-        return open(path, group);
-      }
-    }
-    if (group.empty()) {
-      std::string hint = "Write `group: option`; `rangescope config groups` lists both.";
-      for (const auto& [name, options] : groups(in_))
-        if (std::find(options.begin(), options.end(), option) != options.end())
-          hint = "Write `" + name + ": " + option + "`.";
-      return base::fail(base::Code::kConfig, "there is no configuration file '" + base::printable(option) + ".yaml'",
-                        where, hint);
-    }
-    const auto known = options_of(group);
-    std::string hint = base::did_you_mean(option, known);
-    if (hint.empty())
-      hint = known.empty() ? "There is no group '" + group + "'; `rangescope config groups` lists them."
-                           : "Options of " + group + ": " + base::join(known, ", ") + ".";
-    return base::fail(base::Code::kConfig, "group '" + group + "' has no option '" + option + "'", where, hint);
-  }
+  /// `ncu: quick`. A map under that name is no choice, but keys of pipeline.ncu at the wrong place.
+  bool is_choice(const Entry& entry) const { return groups_.count(entry.key) > 0 && !entry.value.is_map(); }
 
-  // ---- defaults lists
-  // ------------------------------------------------------------------------------------------------
-
-  base::Result<void> expand(File& file, int depth) {
-    if (depth > 30)
-      return base::fail(base::Code::kConfig, "defaults lists nest more than 30 deep; does a file include itself?",
-                        file.name);
-    for (const Default& item : file.defaults) {
-      if (item.kind == Default::Kind::kSelf) {
-        flat_.push_back(file);
-        continue;
-      }
-      std::string option = item.option, where = item.where;
-      if (item.kind == Default::Kind::kGroup) {
-        const std::string key = item.group;
-        met_.insert(key);
-        if (const auto choice = chosen_.find(key); choice != chosen_.end()) {
-          option = choice->second.option;
-          where = choice->second.where;
-        }
-        if (option.empty()) config_.choices.push_back({item.group, "", "", where});
-      }
-      if (option.empty()) continue;
-      auto child = TRY(option_file(item.group, option, where));
-      child.package = package_for(child, file, item);
-      if (item.kind == Default::Kind::kGroup) config_.choices.push_back({item.group, child.package, option, where});
-      TRY(expand(child, depth + 1));
+  /// Takes the choices of groups out of layers and assignments, lowest first.
+  base::Result<void> take_choices() {
+    for (Layer& layer : layers_) {
+      for (const Entry& entry : layer.values.entries)
+        if (is_choice(entry)) TRY(choose(entry.key, entry.value));
+      std::erase_if(layer.values.entries, [&](const Entry& entry) { return is_choice(entry); });
     }
+    for (const Override& assignment : assignments_) {
+      if (groups_.count(assignment.key) == 0) continue;
+      TRY(choose(assignment.key, assignment.value.value_or(plain_scalar("null", assignment.where))));
+    }
+    std::erase_if(assignments_, [&](const Override& assignment) { return groups_.count(assignment.key) > 0; });
     return {};
   }
 
-  static std::string package_for(const File& child, const File& parent, const Default& item) {
-    if (child.package == "_global_") return {};
-    if (!child.package.empty()) return child.package;
-    if (item.kind == Default::Kind::kConfig) return parent.package;  // a sibling file speaks of the same package
-    return base::replace_all(child.group, "/", ".");
+  base::Result<void> choose(const std::string& group, const Value& option) {
+    if (!option.is_scalar())
+      return base::fail(base::Code::kConfig, "group '" + group + "' takes the name of an option", option.where);
+    Choice& choice = choice_of(group);
+    choice.option = option.is_null() ? "" : option.text;
+    choice.where = option.where;
+    return {};
   }
 
-  base::Result<void> command_line_choices(std::vector<Override>& rest) {
-    for (const Override& given : in_.overrides) {
-      if (!is_group(given.key)) {
-        rest.push_back(given);
-        continue;
-      }
-      const std::string& key = given.key;
-      Chosen choice;
-      choice.where = given.where;
-      if (given.value && !given.value->is_scalar())
-        return base::fail(base::Code::kConfig, "group '" + given.key + "' takes the name of an option", given.where);
-      if (given.value && !given.value->is_null()) choice.option = given.value->text;
-      const bool known = std::any_of(roots_.begin(), roots_.end(), [&](const File& root) {
-        return std::any_of(root.defaults.begin(), root.defaults.end(),
-                           [&](const Default& d) { return d.kind == Default::Kind::kGroup && d.group == key; });
-      });
-      if (!known && given.value) {  // a group of the user's folders: it joins the list
-        Default item;
-        item.group = given.key;
-        item.option = choice.option;
-        item.where = given.where;
-        auto& defaults = roots_.front().defaults;
-        const auto self = std::find_if(defaults.begin(), defaults.end(),
-                                       [](const Default& d) { return d.kind == Default::Kind::kSelf; });
-        defaults.insert(self == defaults.end() ? self : self + 1, std::move(item));
-      }
-      chosen_[key] = std::move(choice);
+  Choice& choice_of(const std::string& group) {
+    for (Choice& choice : config_.choices)
+      if (choice.group == group) return choice;
+    return config_.choices.emplace_back(Choice{group, {}, {}});
+  }
+
+  /// Between the shipped file and those of users.
+  base::Result<void> insert_chosen_options() {
+    std::vector<Layer> options;
+    for (const Choice& choice : config_.choices) {
+      if (choice.option.empty()) continue;
+      Layer option = TRY(read_option(choice));
+      options.push_back(std::move(option));
     }
+    layers_.insert(layers_.begin() + 1, std::make_move_iterator(options.begin()),
+                   std::make_move_iterator(options.end()));
+    return {};
+  }
+
+  base::Result<Layer> read_option(const Choice& choice) {
+    const std::vector<std::string>& known = groups_.at(choice.group);
+    if (std::find(known.begin(), known.end(), choice.option) == known.end()) {
+      std::string hint = base::did_you_mean(choice.option, known);
+      if (hint.empty()) hint = "Options of " + choice.group + ": " + base::join(known, ", ") + ".";
+      return base::fail(base::Code::kConfig, "group '" + choice.group + "' has no option '" + choice.option + "'",
+                        choice.where, hint);
+    }
+    std::error_code ignored;
+    fs::path path;
+    for (const fs::path& folder : group_folders(in_)) {
+      path = folder / choice.group / (choice.option + ".yaml");
+      if (fs::exists(path, ignored)) break;
+    }
+    return read_layer(path, choice.group, groups_);
+  }
+
+  // ---- values
+
+  static bool is_root_name(const std::string& name) { return find_key(name) != nullptr || is_section(name); }
+
+  /// Refuses names that are none of the root.
+  base::Result<void> check_root(const Layer& layer) const {
+    std::vector<std::string> unknown;
+    for (const Entry& entry : layer.values.entries) {
+      if (is_root_name(entry.key)) continue;
+      if (is_choice(entry))
+        return base::fail(base::Code::kConfig,
+                          "an option of group '" + layer.group + "' cannot choose one of group '" + entry.key + "'",
+                          entry.value.where, "Choose it in a rangescope.yaml or on the command line.");
+      unknown.push_back(entry.key);
+    }
+    if (unknown.empty()) return {};
+    base::Error error = unknown_key(unknown.front(), layer.values.find(unknown.front())->where, group_names());
+    if (const std::string hint = indentation_hint(unknown, layer.group); !hint.empty()) error.hint = hint;
+    return tl::make_unexpected(std::move(error));
+  }
+
+  void remember(const std::string& path, const Value& value) {
+    const Key* key = find_key(path);
+    const bool is_key = key != nullptr && key->path == path;
+    if (is_key || !value.is_map() || value.entries.empty()) {
+      config_.history.push_back({path, to_flow(value), value.where});
+      return;
+    }
+    for (const Entry& entry : value.entries) remember(joined_path(path, entry.key), entry.value);
+  }
+
+  base::Result<void> lay(const Layer& layer) {
+    config_.files.push_back(layer.file);
+    if (layer.values.entries.empty()) return {};
+    TRY(check_root(layer));
+    TRY(check_names("", layer.values));
+    remember("", layer.values);
+    merge(config_.root, layer.values);
     return {};
   }
 
   std::vector<std::string> group_names() const {
     std::vector<std::string> names;
-    for (const auto& [name, unused] : groups(in_)) names.push_back(name);
+    for (const auto& [name, options] : groups_) names.push_back(name);
     return names;
   }
 
-  tl::unexpected<base::Error> not_met(const std::string& key, const Chosen& choice) const {
-    std::vector<std::string> known(met_.begin(), met_.end());
-    std::string hint = base::did_you_mean(key, known);
-    if (hint.empty()) hint = "Groups in the defaults list: " + base::join(known, ", ") + ".";
-    return base::fail(base::Code::kConfig, "group '" + key + "' is not in the defaults list", choice.where, hint);
+  /// A key with slashes is a group's sub-folder to Hydra; there are none here.
+  base::Error key_with_slashes(const Override& given) const {
+    std::string hint = base::did_you_mean(given.key, group_names());
+    if (const std::string key = base::replace_all(given.key, "/", "."); find_key(key) != nullptr)
+      hint = "did you mean '" + key + "'?";
+    if (hint.empty()) hint = "`rangescope config groups` lists them.";
+    return {base::Code::kConfig, "there is no configuration group '" + given.key + "'", given.where, hint};
   }
 
-  // ---- values
-  // --------------------------------------------------------------------------------------------------------
-
-  void remember(const std::string& path, const Value& value) {
-    if (value.is_map() && !value.entries.empty() && !(find_key(path) && find_key(path)->path == path)) {
-      for (const Entry& entry : value.entries) remember(join(path, entry.key), entry.value);
-      return;
-    }
-    config_.history.push_back({path, to_flow(value), value.where});
-  }
-
-  /// A key that exists, a section, or a place below an open map.
-  static base::Result<void> known(const std::string& path, const Value& value) {
-    const Key* key = find_key(path);
-    if (key) return {};
-    if (!is_section(path)) return tl::make_unexpected(unknown_key(path, value.where));
-    for (const Entry& entry : value.entries) {
-      if (const auto dot = entry.key.find('.'); dot != std::string::npos)
-        return base::fail(base::Code::kConfig, "key '" + base::printable(entry.key) + "' has a dot in it",
-                          entry.value.where,
-                          "Write `" + base::printable(entry.key.substr(0, dot)) + ":` and below it `" +
-                              base::printable(entry.key.substr(dot + 1)) + ": ...`.");
-      TRY(known(join(path, entry.key), entry.value));
-    }
-    return {};
-  }
-
-  base::Result<void> lay(const File& file) {
-    names_.push_back(file.name);
-    Value wrapped = file.content;
-    std::string package = file.package;
-    while (!package.empty()) {
-      const auto dot = package.rfind('.');
-      Value outer;
-      outer.kind = Kind::kMap;
-      outer.where = file.name;
-      outer.entries.push_back({package.substr(dot == std::string::npos ? 0 : dot + 1), std::move(wrapped)});
-      wrapped = std::move(outer);
-      package = dot == std::string::npos ? "" : package.substr(0, dot);
-    }
-    if (wrapped.entries.empty()) return {};
-    if (auto ok = known("", wrapped); !ok) {
-      // A preset of nsys or ncu sets keys below pipeline, and declares that in its first line.
-      for (const std::string section : {"pipeline.ncu", "pipeline.nsys", "pipeline.native", "pipeline"})
-        if (file.package == file.group && known(section, file.content))
-          ok.error().hint = "Begin the file with the line `# @package " + section + "`, where these keys are.";
-      return ok;
-    }
-    remember("", wrapped);
-    merge(config_.root, wrapped);
-    return {};
-  }
-
-  base::Result<void> environment() {
-    for (const auto& [name, text] : in_.environment) {
-      if (!name.starts_with("RANGESCOPE__")) continue;
-      Override given;
-      given.where = "environment " + name;
-      std::string path = base::replace_all(name.substr(12), "__", ".");
-      // Names of maps of texts keep their case: RANGESCOPE__WORKLOAD__ENV__OMP_NUM_THREADS.
-      const std::string low = base::lower(path);
-      const Key* key = find_key(low);
-      given.key = key && key->type == KeyType::kMap && low != key->path
-                      ? std::string(key->path) + path.substr(key->path.size())
-                      : low;
-      given.value = TRY(parse_value(text, given.where));
-      TRY(apply(given));
-    }
-    return {};
-  }
-
-  std::string group_hint(const std::string& path) const {
-    if (const std::string key = base::replace_all(path, "/", "."); find_key(key)) return "did you mean '" + key + "'?";
-    std::string hint = base::did_you_mean(path, group_names());
-    return hint.empty() ? "`rangescope config groups` lists them." : hint;
-  }
-
-  base::Result<void> apply(const Override& given) {
-    std::string path = given.key;
-    // A `group=option` that is meant for a section ("pipeline/ncu") cannot be told from a key with slashes.
-    if (path.find('/') != std::string::npos)
-      return base::fail(base::Code::kConfig, "there is no configuration group '" + path + "'", given.where,
-                        group_hint(path));
+  base::Result<void> assign(const Override& given) {
+    if (given.key.find('/') != std::string::npos) return tl::make_unexpected(key_with_slashes(given));
     if (!given.value) return remove(given);
-    Value value = *given.value;
-    if (auto ok = known(path, value); !ok) {
-      base::Error error = std::move(ok).error();
-      error.where = given.where;
-      if (!error.hint.starts_with("did you mean") && path.find('.') == std::string::npos)
-        if (std::string group = base::did_you_mean(path, group_names()); !group.empty()) error.hint = std::move(group);
-      return tl::make_unexpected(std::move(error));
-    }
-    remember(path, value);
-    Value* at = &config_.root;
-    for (std::string_view rest = path; !rest.empty();) {
-      const auto dot = rest.find('.');
-      // A map of texts holds names that may themselves have dots nowhere else in the schema: the rest is one name.
-      at = &at->get_or_add(rest.substr(0, dot), given.where);
-      rest = dot == std::string_view::npos ? std::string_view{} : rest.substr(dot + 1);
-    }
-    if (value.is_map() && at->is_map())
-      merge(*at, value);
-    else
-      *at = std::move(value);
+    if (given.key.find('.') == std::string::npos && !is_root_name(given.key))
+      return tl::make_unexpected(unknown_key(given.key, given.where, group_names()));
+    TRY(check_names(given.key, *given.value));
+    remember(given.key, *given.value);
+    Value* target = &config_.root;
+    for (const std::string_view name : base::split(given.key, '.')) target = &target->get_or_add(name, given.where);
+    merge(*target, *given.value);
     return {};
   }
 
   base::Result<void> remove(const Override& given) {
     const auto dot = given.key.rfind('.');
     const std::string parent = dot == std::string::npos ? "" : given.key.substr(0, dot);
-    const std::string last = dot == std::string::npos ? given.key : given.key.substr(dot + 1);
+    const std::string name = given.key.substr(dot + 1);
     auto* holder = const_cast<Value*>(at_path(config_.root, parent));
-    const Value* old = holder ? holder->find(last) : nullptr;
-    if (!old) {
-      if (!find_key(given.key) && !is_section(given.key))
+    if (holder == nullptr || holder->find(name) == nullptr) {
+      if (find_key(given.key) == nullptr && !is_section(given.key))
         return tl::make_unexpected(unknown_key(given.key, given.where));
       return base::fail(base::Code::kConfig, "~" + given.key + ": it is not set, so it cannot be deleted", given.where);
     }
     config_.history.push_back({given.key, "(deleted)", given.where});
-    holder->erase(last);
+    holder->erase(name);
     return {};
   }
 
   const Inputs& in_;
-  std::vector<fs::path> search_;
-  std::vector<File> roots_;
-  std::vector<File> flat_;
-  std::map<std::string, Chosen> chosen_;
-  std::set<std::string> met_;
-  std::vector<std::string> names_;
+  const Groups groups_;
+  std::vector<Layer> layers_;          ///< lowest first
+  std::vector<Override> assignments_;  ///< over all layers: environment, then command line
   Config config_;
 };
 
@@ -455,23 +258,18 @@ base::Result<Config> compose(const Inputs& inputs) {
   return Composer(inputs).run();
 }
 
-std::map<std::string, std::vector<std::string>> groups(const Inputs& inputs) {
+Groups groups(const Inputs& inputs) {
   std::map<std::string, std::set<std::string>> found;
-  std::vector<fs::path> search = inputs.config_dirs;
-  search.push_back(inputs.shipped);
-  const std::function<void(const fs::path&, const std::string&)> walk = [&](const fs::path& dir,
-                                                                            const std::string& group) {
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(dir, ignored)) {
+  std::error_code ignored;
+  for (const fs::path& folder : group_folders(inputs)) {
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
       const std::string name = entry.path().filename().string();
-      if (entry.is_directory(ignored) && !name.starts_with('.') && !(group.empty() && is_data_folder(name)))
-        walk(entry.path(), group.empty() ? name : group + "/" + name);
-      else if (!group.empty() && entry.path().extension() == ".yaml")
-        found[group].insert(entry.path().stem().string());
+      if (!entry.is_directory(ignored) || !can_be_group(name)) continue;
+      for (const auto& file : fs::directory_iterator(entry.path(), ignored))
+        if (file.path().extension() == ".yaml") found[name].insert(file.path().stem().string());
     }
-  };
-  for (const fs::path& dir : search) walk(dir, "");
-  std::map<std::string, std::vector<std::string>> out;
+  }
+  Groups out;
   for (const auto& [group, options] : found) out[group] = {options.begin(), options.end()};
   return out;
 }

@@ -1,9 +1,18 @@
-// The configuration of one run, composed in Hydra's manner from files, environment and command line.
+// The configuration of one run: one nested map, made of layers. Each layer is laid over those before it: maps merge key
+// by key, everything else replaces.
 //
-// Lowest to highest: conf/config.yaml with its defaults list; config.yaml of each --config-dir; the project's
-// rangescope.yaml; each --config file in order; environment variables RANGESCOPE__SECTION__KEY; command line overrides
-// and flags in their order. A file's own values lie over its defaults list unless `_self_` is elsewhere in it.
-// Group files are looked for in the --config-dirs, then in conf/. Every value remembers the place that set it.
+//   1. conf/config.yaml: every key with its default
+//   2. the chosen option of each group: `ncu: quick` in a file, or ncu=quick, is ncu/quick.yaml of a --config-dir or
+//   conf/
+//   3. config.yaml of each --config-dir, in order
+//   4. rangescope.yaml of the project
+//   5. each --config file, in order
+//   6. environment variables: RANGESCOPE__RUN__KEEP=5 is run.keep=5
+//   7. the command line, overrides and flags in order
+//
+// All files have one form: keys nested from the root. A group is a folder of such files; the option chosen last counts,
+// wherever it was chosen, and groups lie over each other in the order in which they were first chosen. Every value
+// remembers the place that set it. Interpolation and the check of types follow when all layers are merged.
 #pragma once
 
 #include <chrono>
@@ -14,6 +23,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "config/layer.hpp"
 #include "config/override.hpp"
 #include "config/schema.hpp"
 #include "config/value.hpp"
@@ -42,7 +52,6 @@ struct Assignment {
 /// Which option a configuration group has, and who chose it.
 struct Choice {
   std::string group;
-  std::string package;
   std::string option;  ///< "" when none
   std::string where;
 };
@@ -79,8 +88,8 @@ struct Config {
 [[nodiscard]] std::optional<std::filesystem::path> find_project_file(const std::filesystem::path& from,
                                                                      const std::filesystem::path& home);
 
-/// The groups that can be chosen, each with its options; user folders and conf/ together.
-[[nodiscard]] std::map<std::string, std::vector<std::string>> groups(const Inputs& inputs);
+/// The groups of user folders and conf/ together.
+[[nodiscard]] Groups groups(const Inputs& inputs);
 
 /// `config explain KEY`: type, meaning, flag, value, who set it and whom it overrode. kConfig for an unknown key.
 [[nodiscard]] base::Result<std::string> explain(const Config& config, std::string_view key);

@@ -225,7 +225,7 @@ TEST(Compose, GroupsNobodyHas) {
   EXPECT_EQ(
       after({"ncu=compre"}, ""),
       "argument 1: ncu=compre: group 'ncu' has no option 'compre'\nhint: did you mean 'compute' or 'comprehensive'?");
-  EXPECT_EQ(after({"~ncu"}, "pipeline.ncu.top_n"), "(absent)");
+  EXPECT_EQ(after({"~ncu"}, "pipeline.ncu.top_n"), "10");
   EXPECT_EQ(after({"ncuu=quick"}, ""), "argument 1: ncuu=quick: unknown key 'ncuu'\nhint: did you mean 'ncu'?");
   EXPECT_EQ(after({"run/keep=5"}, ""),
             "argument 1: run/keep=5: there is no configuration group 'run/keep'\nhint: did you mean 'run.keep'?");
@@ -237,8 +237,8 @@ TEST(Compose, GroupsNobodyHas) {
 TEST(Compose, LayersInOrder) {
   Folder folder;
   folder.put("dir/config.yaml", "run: {keep: 2, retries: 2}\n");
-  folder.put("dir/ncu/mine.yaml", "# @package pipeline.ncu\ndefaults:\n  - quick\nncu_cli:\n  launch_count: 7\n");
-  folder.put("rangescope.yaml", "defaults:\n  - ncu: mine\nrun:\n  keep: 3\n  timeout: 10s\n");
+  folder.put("dir/ncu/mine.yaml", "pipeline: {ncu: {ncu_cli: {set: basic, launch_count: 7}, top_n: 8}}\n");
+  folder.put("rangescope.yaml", "ncu: mine\nrun:\n  keep: 3\n  timeout: 10s\n");
   folder.put("extra.yaml", "run:\n  keep: 4\n");
   Inputs inputs = shipped({"pipeline.ncu.top_n=9"});
   inputs.config_dirs = {folder.path / "dir"};
@@ -268,7 +268,7 @@ TEST(Compose, LayersInOrder) {
                 ":2:9: 4\n"
                 "  before " +
                 (folder.path / "rangescope.yaml").string() +
-                ":4:9: 3\n"
+                ":3:9: 3\n"
                 "  before " +
                 (folder.path / "dir/config.yaml").string() +
                 ":1:13: 2\n"
@@ -278,44 +278,176 @@ TEST(Compose, LayersInOrder) {
   EXPECT_FALSE(config->set_by_user("device"));
 }
 
-// A preset as the documents of NVIDIA's users write it: its keys are those below pipeline.ncu.
-TEST(Compose, APresetWithoutItsPackageIsToldWhere) {
+// ---- groups
+// ----------------------------------------------------------------------------------------------------------
+
+/// The options of `ncu` that were laid over each other, of a configuration whose layers are these files.
+struct Chosen {
   Folder folder;
-  folder.put("dir/ncu/mine.yaml", "ncu_cli:\n  launch_count: 7\n");
-  Inputs inputs = shipped({"ncu=mine"});
-  inputs.config_dirs = {folder.path / "dir"};
-  const auto config = compose(inputs);
-  ASSERT_FALSE(config.has_value());
-  EXPECT_EQ(config.error().hint, "Begin the file with the line `# @package pipeline.ncu`, where these keys are.");
+  Inputs inputs = shipped();
+  Chosen() {
+    inputs.config_dirs = {folder.path / "dir"};
+    folder.put("dir/ncu/mine.yaml", "pipeline: {ncu: {ncu_cli: {launch_count: 7}}}\n");
+    folder.put("dir/team/fast.yaml", "pipeline: {ncu: {ncu_cli: {launch_count: 2}}}\n");
+  }
+  void project(const std::string& text) {
+    folder.put("rangescope.yaml", text);
+    inputs.project_file = folder.path / "rangescope.yaml";
+    inputs.project_trusted = true;
+  }
+  std::string operator()(std::string_view key) const {
+    auto config = compose(inputs);
+    if (config) return flow(*config, key);
+    return base::replace_all(base::to_string(config.error()), folder.path.string() + "/", "");
+  }
+};
+
+constexpr std::string_view kLaunchCount = "pipeline.ncu.ncu_cli.launch_count";
+
+TEST(Groups, TheOptionChosenLastCounts) {
+  Chosen chosen;
+  EXPECT_EQ(chosen(kLaunchCount), "null");
+  chosen.folder.put("dir/config.yaml", "ncu: quick\n");
+  EXPECT_EQ(chosen(kLaunchCount), "5");
+  chosen.project("ncu: mine\n");
+  EXPECT_EQ(chosen(kLaunchCount), "7");
+  chosen.folder.put("extra.yaml", "ncu: high\n");
+  chosen.inputs.config_files = {chosen.folder.path / "extra.yaml"};
+  EXPECT_EQ(chosen(kLaunchCount), "50");
+  EXPECT_EQ(chosen("pipeline.ncu.ncu_cli.set"), "detailed");
+  chosen.inputs.environment = {{"RANGESCOPE__NCU", "memory"}};
+  EXPECT_EQ(chosen(kLaunchCount), "20");
+  chosen.inputs.overrides = {*parse_override("ncu=comprehensive", "argument 1")};
+  EXPECT_EQ(chosen(kLaunchCount), "100");
+  chosen.inputs.overrides.push_back(*parse_override("~ncu", "argument 2"));
+  EXPECT_EQ(chosen(kLaunchCount), "null");
 }
 
-TEST(Compose, PackagesOfTheDefaultsList) {
-  Folder folder;
-  folder.put("conf/config.yaml", "defaults:\n  - a: one\n  - _self_\nvars: {own: true}\n");
-  folder.put("conf/a/one.yaml", "# @package vars.first\ndefaults:\n  - /c: x\n  - base\nvalue: 1\n");
-  folder.put("conf/a/base.yaml", "value: 0\nextra: base\n");
-  folder.put("conf/a/two.yaml", "# @package vars.first\nvalue: 2\n");
-  folder.put("conf/c/x.yaml", "# @package _global_\nvars: {global: yes}\n");
-  Inputs inputs;
-  inputs.shipped = folder.path / "conf";
-  auto config = compose(inputs);
-  ASSERT_TRUE(config.has_value()) << base::to_string(config.error());
-  EXPECT_EQ(flow(*config, "vars"), "{global: 'yes', first: {value: 1, extra: base}, own: true}");
-  inputs.overrides = {*parse_override("a=two", "argument 1")};
-  config = compose(inputs);
-  ASSERT_TRUE(config.has_value()) << base::to_string(config.error());
-  EXPECT_EQ(flow(*config, "vars"), "{first: {value: 2}, own: true}");
+TEST(Groups, AnOptionLiesUnderEveryFileOfTheUser) {
+  Chosen chosen;
+  chosen.folder.put("dir/config.yaml", "pipeline: {ncu: {ncu_cli: {launch_count: 9}}}\n");
+  chosen.inputs.overrides = {*parse_override("ncu=quick", "argument 1")};
+  EXPECT_EQ(chosen(kLaunchCount), "9");
+  EXPECT_EQ(chosen("pipeline.ncu.ncu_cli.set"), "basic");
 }
 
-TEST(Compose, SelfDecidesWhoWins) {
-  Folder folder;
-  folder.put("conf/g/o.yaml", "# @package vars\nx: group\n");
-  Inputs inputs;
-  inputs.shipped = folder.path / "conf";
-  folder.put("conf/config.yaml", "defaults:\n  - _self_\n  - g: o\nvars: {x: self}\n");
-  EXPECT_EQ(flow(*compose(inputs), "vars.x"), "group");
-  folder.put("conf/config.yaml", "defaults:\n  - g: o\nvars: {x: self}\n");
-  EXPECT_EQ(flow(*compose(inputs), "vars.x"), "self");
+TEST(Groups, LaterGroupsLieOverEarlierOnes) {
+  Chosen chosen;
+  chosen.inputs.overrides = {*parse_override("team=fast", "argument 1"), *parse_override("ncu=quick", "argument 2")};
+  EXPECT_EQ(chosen(kLaunchCount), "2");  // conf/config.yaml was the first to choose one of ncu
+  EXPECT_EQ(chosen("pipeline.ncu.ncu_cli.set"), "basic");
+  const auto config = compose(chosen.inputs);
+  ASSERT_TRUE(config.has_value());
+  std::string order;
+  for (const Choice& choice : config->choices) order += choice.group + "=" + choice.option + " ";
+  EXPECT_EQ(order, "collector=native nsys=default ncu=quick team=fast ");
+}
+
+TEST(Groups, AnOptionChoosesNoOther) {
+  Chosen chosen;
+  chosen.folder.put("dir/team/fast.yaml", "ncu: quick\n");
+  chosen.project("team: fast\n");
+  EXPECT_EQ(chosen(""),
+            "dir/team/fast.yaml:1:6: an option of group 'team' cannot choose one of group 'ncu'\n"
+            "hint: Choose it in a rangescope.yaml or on the command line.");
+}
+
+TEST(Groups, AChoiceIsTheNameOfAnOption) {
+  Chosen chosen;
+  chosen.project("ncu: qick\n");
+  EXPECT_EQ(chosen(""), "rangescope.yaml:1:6: group 'ncu' has no option 'qick'\nhint: did you mean 'quick'?");
+  chosen.project("ncu: [quick, high]\n");
+  EXPECT_EQ(chosen(""), "rangescope.yaml:1:6: group 'ncu' takes the name of an option");
+  chosen.project("nsy: default\n");
+  EXPECT_EQ(chosen(""),
+            "rangescope.yaml:1:6: unknown key 'nsy'\nhint: did you mean 'nsys', 'pipeline.nsys.env' or "
+            "'pipeline.nsys.enable'?");
+}
+
+TEST(Groups, NoFileOutsideTheirFoldersIsRead) {
+  Chosen chosen;
+  chosen.folder.put("evil.yaml", "pipeline: {nsys: {path: /tmp/evil}}\n");
+  for (const std::string& option : {(chosen.folder.path / "evil").string(), std::string("../evil"),
+                                    std::string("../../evil"), std::string("./quick")}) {
+    chosen.project("ncu: '" + option + "'\n");
+    chosen.inputs.project_trusted = false;
+    EXPECT_NE(chosen("").find("group 'ncu' has no option '"), std::string::npos) << option;
+  }
+}
+
+// ---- files that were written for Hydra
+// ----------------------------------------------------------------------------------------------------------
+
+/// What a preset `text` of ncu is refused with.
+std::string refused_preset(const std::string& text) {
+  Chosen chosen;
+  chosen.folder.put("dir/ncu/mine.yaml", text);
+  chosen.inputs.overrides = {*parse_override("ncu=mine", "argument 1")};
+  return chosen("");
+}
+
+/// A preset as llm-perf-opt has them: its keys are those of pipeline.ncu.
+TEST(HydraFiles, APresetIsRefusedWithItsIndentation) {
+  EXPECT_EQ(refused_preset("ncu_cli:\n  launch_count: 7\n"),
+            "dir/ncu/mine.yaml:2:3: unknown key 'ncu_cli'\n"
+            "hint: Write `pipeline:` and `  ncu:` above `ncu_cli:`, and indent `ncu_cli:` and the lines below it by 4 "
+            "spaces.");
+  EXPECT_EQ(refused_preset("pipeline:\n  ncu:\n    ncu_cli:\n      launch_count: many\n"),
+            "dir/ncu/mine.yaml:4:21: pipeline.ncu.ncu_cli.launch_count: 'many' is not a whole number of at "
+            "least 1");
+  EXPECT_EQ(refused_preset("enable: true\nncu_cli:\n  launch_count: 7\n"),
+            "dir/ncu/mine.yaml:1:9: unknown key 'enable'\n"
+            "hint: Write `pipeline:` and `  ncu:` above `enable:`, and indent `enable:`, `ncu_cli:` and the lines "
+            "below them by 4 spaces.");
+  EXPECT_EQ(refused_preset("launch_count: 7\n"),
+            "dir/ncu/mine.yaml:1:15: unknown key 'launch_count'\n"
+            "hint: Write `pipeline:` and `  ncu:` and `    ncu_cli:` above `launch_count:`, and indent "
+            "`launch_count:` and the lines below it by 6 spaces.");
+}
+
+TEST(HydraFiles, SharedNamesBelongToTheSectionOfTheGroup) {
+  EXPECT_EQ(refused_preset("enable: true\n"),
+            "dir/ncu/mine.yaml:1:9: unknown key 'enable'\n"
+            "hint: Write `pipeline:` and `  ncu:` above `enable:`, and indent `enable:` and the lines below it by 4 "
+            "spaces.");
+  Chosen chosen;
+  chosen.project("enable: true\n");  // of native, nsys or ncu
+  EXPECT_EQ(chosen("").find("Write"), std::string::npos) << chosen("");
+  chosen.project("ncu: {ncu_cli: {launch_count: 7}}\n");
+  EXPECT_EQ(chosen(""),
+            "rangescope.yaml:1:6: unknown key 'ncu'\n"
+            "hint: Write `pipeline:` above `ncu:`, and indent `ncu:` and the lines below it by 2 spaces.");
+}
+
+TEST(HydraFiles, APackageIsRefusedWithItsIndentation) {
+  EXPECT_EQ(refused_preset("# Mine.\n# @package pipeline.ncu\nncu_cli:\n  launch_count: 7\n"),
+            "dir/ncu/mine.yaml:2:1: `# @package` has no effect: a file's keys are nested from the root\n"
+            "hint: Write `pipeline:` and `  ncu:` in its place, and indent the lines below by 4 spaces.");
+  EXPECT_EQ(refused_preset("# @package _global_\npipeline: {}\n"),
+            "dir/ncu/mine.yaml:1:1: `# @package` has no effect: a file's keys are nested from the root\n"
+            "hint: Remove this line, and write each key inside its sections, as `rangescope config show` does.");
+  Chosen chosen;
+  chosen.project("run: {keep: 3}\n# @package is what Hydra reads\n");
+  EXPECT_EQ(chosen("run.keep"), "3");
+}
+
+TEST(HydraFiles, ADefaultsListIsRefusedWithTheChoicesToWrite) {
+  EXPECT_EQ(refused_preset("defaults:\n  - default\nrun: {keep: 3}\n"),
+            "dir/ncu/mine.yaml:2:3: a file has no defaults list\n"
+            "hint: Remove it: an option always lies over conf/config.yaml.");
+  Chosen chosen;
+  chosen.project("defaults:\n  - _self_\n  - ncu: quick\n  - override /nsys: cpu\nrun: {keep: 3}\n");
+  EXPECT_EQ(chosen(""),
+            "rangescope.yaml:2:3: a file has no defaults list\n"
+            "hint: Write `ncu: quick` and `nsys: cpu` in its place, not indented.");
+  chosen.project("ncu: quick\nnsys: cpu\nrun: {keep: 3}\n");
+  EXPECT_EQ(chosen(kLaunchCount), "5");
+  chosen.project("defaults:\n  - profiling/ncu@pipeline.ncu: high\n");
+  EXPECT_NE(chosen("").find("Write `ncu: high` in its place"), std::string::npos) << chosen("");
+  chosen.project("defaults: [_self_]\n");
+  EXPECT_NE(chosen("").find("Remove it: a file always lies over"), std::string::npos) << chosen("");
+  chosen.project("defaults:\n");
+  EXPECT_NE(chosen("").find("a file has no defaults list"), std::string::npos) << chosen("");
 }
 
 TEST(Compose, MistakesInFilesAreLocated) {
@@ -341,17 +473,10 @@ TEST(Compose, MistakesInFilesAreLocated) {
   EXPECT_EQ(error("- a\n").substr(0, 68), "FILE:1:1: the root of a configuration file must be a map of keys\nhin");
   EXPECT_EQ(error("run: {keep: 1}\n---\nrun: {}\n").substr(0, 50),
             "FILE: the file holds more than one YAML document\nh");
-  EXPECT_EQ(error("defaults:\n  - nsy: default\n"),
-            "FILE:2:10: group 'nsy' has no option 'default'\nhint: There is no group 'nsy'; `rangescope config groups` "
-            "lists them.");
-  EXPECT_EQ(error("defaults:\n  - ncu: qick\n"),
-            "FILE:2:10: group 'ncu' has no option 'qick'\nhint: did you mean 'quick'?");
   EXPECT_EQ(error("a: &x [1]\nb: *y\n").substr(0, 8), "FILE:2:4");
   EXPECT_EQ(error("run.keep: 5\n"),
             "FILE:1:11: key 'run.keep' has a dot in it\nhint: Write `run:` and below it `keep: ...`.");
   EXPECT_EQ(error("vars: {a.b: 5}\n"), "no error");
-  EXPECT_EQ(error("defaults:\n  - quick\n"),
-            "FILE:2:5: there is no configuration file 'quick.yaml'\nhint: Write `ncu: quick`.");
   EXPECT_EQ(error(""), "no error");
 }
 
@@ -431,17 +556,6 @@ TEST(Interpolation, BombsAreRefused) {
   }
 }
 
-TEST(Compose, AProjectFileReachesNoFileOutsideTheConfiguration) {
-  Folder folder;
-  folder.put("evil.yaml", "# @package pipeline.nsys\npath: /tmp/evil\n");
-  for (const std::string& option : {(folder.path / "evil").string(), std::string("../evil")}) {
-    folder.put("rangescope.yaml", "defaults:\n  - ncu: '" + option + "'\n");
-    Inputs inputs = shipped();
-    inputs.project_file = folder.path / "rangescope.yaml";
-    EXPECT_FALSE(compose(inputs).has_value()) << option;
-  }
-}
-
 TEST(Interpolation, Mistakes) {
   EXPECT_EQ(after({"vars.a=${vars.b}", "vars.b=${vars.a}"}, "").substr(0, 200),
             "argument 1: vars.a=${vars.b}: the interpolation of 'vars.a' is circular\nhint: Break the "
@@ -475,10 +589,10 @@ TEST(Yaml, WhatIsWrittenReadsBackTheSame) {
   const std::string written = to_yaml(config->root);
   auto read = parse_yaml(written, "written");
   ASSERT_TRUE(read.has_value()) << base::to_string(read.error()) << written;
-  EXPECT_EQ(to_yaml(read->root), written);
-  EXPECT_EQ(at_path(read->root, "vars.a")->kind, Kind::kText);
-  EXPECT_EQ(at_path(read->root, "vars.b")->kind, Kind::kText);
-  EXPECT_EQ(at_path(read->root, "workload.command.2")->text, "print(1)\n#\ttab");
+  EXPECT_EQ(to_yaml(*read), written);
+  EXPECT_EQ(at_path(*read, "vars.a")->kind, Kind::kText);
+  EXPECT_EQ(at_path(*read, "vars.b")->kind, Kind::kText);
+  EXPECT_EQ(at_path(*read, "workload.command.2")->text, "print(1)\n#\ttab");
 }
 
 TEST(Yaml, ABillionLaughsAreRefused) {

@@ -120,9 +120,8 @@ double linear_weights(const Decoder& decoder) {
 }  // namespace
 
 Result<Decoder> read_decoder(const std::filesystem::path& file) {
-  auto document = read_yaml(file);  // JSON is YAML
-  if (!document) return base::fail(std::move(document));
-  const Value* root = &document->root;
+  const Value document = TRY(read_yaml(file));  // JSON is YAML
+  const Value* root = &document;
   if (const Value* text = root->find("text_config"); text && text->is_map()) root = text;
   const DecoderFields fields(*root);
   const std::string type = fields.text({"model_type"});

@@ -117,7 +117,7 @@ Result<model::GroupMetric> metric(const Value& node) {
 
 Result<model::MetricGroup> group(const fs::path& file) {
   const auto document = TRY(read_yaml(file));
-  Fields fields(document.root);
+  Fields fields(document);
   model::MetricGroup out;
   out.file = file.string();
   out.name = fields.text("name");
@@ -129,7 +129,7 @@ Result<model::MetricGroup> group(const fs::path& file) {
     aliases.push_back(entry.key);
   }
   const Value* metrics = fields.get("metrics");
-  if (!metrics || !metrics->is_list()) fields.refuse(document.root, "expected a list under 'metrics'");
+  if (!metrics || !metrics->is_list()) fields.refuse(document, "expected a list under 'metrics'");
   TRY(fields.finish());
   for (const Value& item : metrics->items) {
     auto read = TRY(metric(item));
@@ -146,7 +146,7 @@ Result<model::MetricGroup> group(const fs::path& file) {
 
 Result<model::Peaks> peaks(const fs::path& file) {
   const auto document = TRY(read_yaml(file));
-  Fields fields(document.root);
+  Fields fields(document);
   model::Peaks out;
   out.id = file.stem();
   out.name = fields.text("name");
@@ -210,7 +210,7 @@ Result<std::vector<std::pair<std::string, std::vector<model::NameRegex>>>> kerne
   const fs::path file = conf / "kernels" / "families.yaml";
   auto read = TRY(read_yaml(file));
   std::vector<std::pair<std::string, std::vector<model::NameRegex>>> out;
-  const Value* families = read.root.find("families");
+  const Value* families = read.find("families");
   if (!families || !families->is_list())
     return base::fail(Code::kConfig, "expected a list under 'families'", file.string());
   for (const Value& family : families->items) {

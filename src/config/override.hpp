@@ -1,7 +1,7 @@
 // Command line overrides, in the grammar of Hydra 1.3 (hydra.cc, "Basic Override syntax") as far as it is of use here.
 //
 //   key=value      set a key (+key=value too)       group=option           choose a configuration group's option
-//   ~key           delete                           ~group                 take a group out of the defaults list
+//   ~key           delete                           ~group                 choose none of a group's options
 //
 // value: null, true, false, numbers; plain text; 'quoted' or "quoted"; [lists, of, values]; {maps: of, values};
 // ${interpolations}. A key has a type, so there are no casts, and sweeps (`a,b` at the top) are refused. A backslash
@@ -19,7 +19,7 @@
 namespace rangescope::config {
 
 struct Override {
-  std::string key;             ///< "run.keep", "ncu", "group/sub"
+  std::string key;             ///< "run.keep", "ncu"
   std::optional<Value> value;  ///< absent for `~key`
   std::string where;           ///< "argument 3: run.keep=5"
 };

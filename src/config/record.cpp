@@ -53,7 +53,7 @@ std::string recorded_inputs(const Config& config) {
   text += "groups:\n";
   for (const Choice& choice : config.choices) {
     text += "  - {group: " + choice.group + ", option: " + (choice.option.empty() ? "null" : flow(choice.option));
-    text += ", package: " + flow(choice.package) + ", by: " + flow(redactor.text(choice.where)) + "}\n";
+    text += ", by: " + flow(redactor.text(choice.where)) + "}\n";
   }
   text += "values:\n";
   for (const Assignment& done : config.history) {

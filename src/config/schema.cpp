@@ -99,7 +99,7 @@ const Key* find_key(std::string_view path) {
   for (const Key& key : keys()) {
     if (key.path == path) return &key;
     const bool open = key.type == KeyType::kMap || key.type == KeyType::kAny;
-    if (open && path.size() > key.path.size() && path.starts_with(key.path) && path[key.path.size()] == '.')
+    if (open && path.size() > key.path.size() + 1 && path.starts_with(key.path) && path[key.path.size()] == '.')
       return &key;
   }
   return nullptr;
@@ -118,8 +118,8 @@ const Key* find_flag(std::string_view flag) {
   return nullptr;
 }
 
-base::Error unknown_key(std::string_view path, const std::string& where) {
-  std::vector<std::string> known;
+base::Error unknown_key(std::string_view path, const std::string& where, std::span<const std::string> other_names) {
+  std::vector<std::string> known(other_names.begin(), other_names.end());
   for (const Key& key : keys()) known.emplace_back(key.path);
   std::string hint = base::removal_hint(path);
   if (hint.empty()) hint = base::did_you_mean(path, known);
@@ -134,6 +134,20 @@ base::Error unknown_key(std::string_view path, const std::string& where) {
   }
   if (hint.empty()) hint = "List the keys with `rangescope config show`.";
   return {base::Code::kConfig, "unknown key '" + base::printable(path) + "'", where, hint};
+}
+
+base::Result<void> check_names(const std::string& path, const Value& value) {
+  if (find_key(path) != nullptr) return {};
+  if (!is_section(path)) return tl::make_unexpected(unknown_key(path, value.where));
+  for (const Entry& entry : value.entries) {
+    if (const auto dot = entry.key.find('.'); dot != std::string::npos)
+      return base::fail(base::Code::kConfig, "key '" + base::printable(entry.key) + "' has a dot in it",
+                        entry.value.where,
+                        "Write `" + base::printable(entry.key.substr(0, dot)) + ":` and below it `" +
+                            base::printable(entry.key.substr(dot + 1)) + ": ...`.");
+    TRY(check_names(joined_path(path, entry.key), entry.value));
+  }
+  return {};
 }
 
 base::Result<void> check(const Key& key, std::string_view path, Value& value) {

@@ -31,7 +31,7 @@ class TrustTest : public testing::Test {
   std::string refused(const std::string& text) const {
     const auto document = parse_yaml(text, "FILE");
     EXPECT_TRUE(document.has_value()) << text;
-    const auto ok = check_untrusted(document->root, "FILE");
+    const auto ok = check_untrusted(*document, "FILE");
     return ok ? "" : ok.error().where + ": " + ok.error().what;
   }
   fs::path folder_, file_;

@@ -105,6 +105,11 @@ Value list_value(const std::vector<std::string>& items, const std::string& where
   return value;
 }
 
+std::string joined_path(std::string_view section, std::string_view name) {
+  if (section.empty()) return std::string(name);
+  return std::string(section) + "." + std::string(name);
+}
+
 const Value* at_path(const Value& root, std::string_view path) {
   const Value* at = &root;
   while (!path.empty() && at) {

@@ -50,6 +50,8 @@ struct Entry {
 [[nodiscard]] Value text_value(std::string_view text, std::string where);
 [[nodiscard]] Value list_value(const std::vector<std::string>& items, const std::string& where);
 
+/// "pipeline.ncu" of "pipeline" and "ncu"; "" is the root.
+[[nodiscard]] std::string joined_path(std::string_view section, std::string_view name);
 /// The value at a dotted path ("pipeline.ncu.top_n", "pipeline.nsys.trace.0"), or nullptr. "" is the root.
 [[nodiscard]] const Value* at_path(const Value& root, std::string_view path);
 

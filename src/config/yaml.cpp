@@ -128,21 +128,9 @@ class Builder : public YAML::EventHandler {
   std::size_t nodes_ = 0;
 };
 
-/// The package of a leading `# @package NAME`, as Hydra writes it.
-std::string package_of(std::string_view text) {
-  for (const std::string_view line : base::split(text, '\n')) {
-    const std::string_view bare = base::trim(line);
-    if (bare.empty()) continue;
-    if (!bare.starts_with('#')) break;
-    const std::string_view comment = base::trim(bare.substr(1));
-    if (comment.starts_with("@package ")) return std::string(base::trim(comment.substr(9)));
-  }
-  return {};
-}
-
 }  // namespace
 
-base::Result<Document> parse_yaml(std::string_view text, const std::string& name) {
+base::Result<Value> parse_yaml(std::string_view text, const std::string& name) {
   Builder builder(name);
   try {
     std::istringstream stream{std::string(text)};
@@ -160,20 +148,19 @@ base::Result<Document> parse_yaml(std::string_view text, const std::string& name
   } catch (const std::exception& error) {
     return base::fail(base::Code::kConfig, std::string("not YAML: ") + error.what(), name);
   }
-  Document document{std::move(builder.root), package_of(text)};
-  if (document.root.is_null()) {
-    document.root.kind = Kind::kMap;
-    document.root.where = name;
+  Value root = std::move(builder.root);
+  if (root.is_null()) {
+    root.kind = Kind::kMap;
+    root.where = name;
   }
-  if (!document.root.is_map())
+  if (!root.is_map())
     return base::fail(base::Code::kConfig, "the root of a configuration file must be a map of keys",
-                      document.root.where.empty() ? name : document.root.where, "Write `key: value` lines.");
-  return document;
+                      root.where.empty() ? name : root.where, "Write `key: value` lines.");
+  return root;
 }
 
-base::Result<Document> read_yaml(const std::filesystem::path& path) {
-  constexpr std::size_t kMost = std::size_t{64} << 20;
-  auto text = TRY(base::read_regular(path, kMost));
+base::Result<Value> read_yaml(const std::filesystem::path& path) {
+  const auto text = TRY(base::read_regular(path, kMostYamlBytes));
   return parse_yaml(text, path.string());
 }
 

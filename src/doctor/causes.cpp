@@ -20,8 +20,8 @@ std::string text_of(const config::Value& value, std::string_view key) {
 
 base::Result<Chapter> chapter(const fs::path& folder, const std::string& name) {
   const auto document = TRY(config::read_yaml(folder / (name + ".yaml")));
-  Chapter out{name, text_of(document.root, "title"), text_of(document.root, "about"), {}};
-  if (const config::Value* causes = document.root.find("causes"))
+  Chapter out{name, text_of(document, "title"), text_of(document, "about"), {}};
+  if (const config::Value* causes = document.find("causes"))
     for (const auto& [key, value] : causes->entries)
       out.causes.push_back({name + "." + key, text_of(value, "title"), text_of(value, "means"), text_of(value, "cure"),
                             text_of(value, "known_from"),

@@ -74,8 +74,8 @@ base::Error nothing(const std::filesystem::path& input, const model::Session& se
 
 /// The configuration that the run was made with; empty where there is none.
 config::Value settings_of(const std::filesystem::path& run) {
-  auto read = run.empty() ? base::Result<config::Document>() : config::read_yaml(run / "config.yaml");
-  return read ? std::move(read->root) : config::Value{};
+  if (run.empty()) return {};
+  return config::read_yaml(run / "config.yaml").value_or(config::Value{});
 }
 
 std::string unmatched_in(const config::Value& settings, std::span<const std::string> command,
