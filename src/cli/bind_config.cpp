@@ -27,16 +27,14 @@ bool splits(const config::Key& key) {
          key.path != "report.tokens" && key.path != "report.work" && !key.path.starts_with("kernels.");
 }
 
-/// A key's error ends like that of any other option where the option set the key: "--timeout: '-5' is not ...", kUsage.
-base::Error of_option(base::Error error) {
-  const std::size_t option = error.where.find(": --");
-  if (!profile::on_command_line(error.where) || option == std::string::npos) return error;
+/// Refuses what the flag of a key cannot be, like any other option: "--timeout: '-5' is not ...", kUsage.
+base::Result<void> check_flag(const config::Key& key, config::Value value) {
+  auto fits = config::check(key, value);
+  if (fits) return {};
+  base::Error error = std::move(fits).error();
   error.code = base::Code::kUsage;
-  error.where = error.where.substr(option + 2);
-  if (const config::Key* key = config::find_flag(error.where);
-      key != nullptr && error.what.starts_with(std::string(key->path) + ": "))
-    error.what = error.what.substr(key->path.size() + 2);
-  return error;
+  error.where = key.flag;
+  return tl::make_unexpected(std::move(error));
 }
 
 }  // namespace
@@ -89,23 +87,23 @@ base::Result<config::Inputs> ConfigArguments::inputs(const std::vector<std::stri
   std::map<std::string_view, std::vector<std::string>> lists;
   const auto& raw = arguments();
   for (std::size_t i = 0; i < raw.size() && raw[i] != "--"; ++i) {
-    const std::string place = "argument " + std::to_string(i) + ": ";
+    config::Origin origin{.source = config::Source::kOverride, .name = raw[i], .argument = static_cast<int>(i)};
     if (const auto word = std::find(free_words.begin(), free_words.end(), raw[i]);
         word != free_words.end() && config::looks_like_override(raw[i])) {
       free_words.erase(word);
-      auto parsed = TRY(config::parse_override(raw[i], place + raw[i]));
+      auto parsed = TRY(config::parse_override(raw[i], origin));
       in.overrides.push_back(std::move(parsed));
       continue;
     }
     if (!aliases_ || !raw[i].starts_with("--")) continue;
-    std::string name = raw[i].substr(0, raw[i].find('='));
-    const config::Key* key = config::find_flag(name);
-    if (!key && name.starts_with("--no-")) key = config::find_flag("--" + name.substr(5));
+    origin.source = config::Source::kFlag;
+    origin.name = raw[i].substr(0, raw[i].find('='));
+    const config::Key* key = config::find_flag(origin.name);
+    if (!key && origin.name.starts_with("--no-")) key = config::find_flag("--" + origin.name.substr(5));
     if (!key) continue;
     const auto results = app_.results(std::string(key->flag));
     const std::size_t at = used[key->flag]++;
     if (at >= results.size()) continue;
-    const std::string where = place + name;
     if (key->type == config::KeyType::kList || key->type == config::KeyType::kExpressions) {
       auto& list = lists[key->flag];
       if (splits(*key)) {
@@ -113,12 +111,14 @@ base::Result<config::Inputs> ConfigArguments::inputs(const std::vector<std::stri
       } else {
         list.push_back(results[at]);
       }
-      in.overrides.push_back(config::set_list(std::string(key->path), list, where));
+      in.overrides.push_back(config::set_list(std::string(key->path), list, origin));
     } else {
-      in.overrides.push_back(config::set_text(std::string(key->path), results[at], where));
+      in.overrides.push_back(config::set_text(std::string(key->path), results[at], origin));
     }
+    TRY(check_flag(*key, *in.overrides.back().value));
   }
-  if (!program.empty()) in.overrides.push_back(config::set_list("workload.command", program, "the program after --"));
+  if (!program.empty())
+    in.overrides.push_back(config::set_list("workload.command", program, {.source = config::Source::kProgram}));
   return in;
 }
 
@@ -129,10 +129,11 @@ base::Result<config::Config> ConfigArguments::compose(const std::vector<std::str
                         "Write key=value, or put the program after --.");
   auto in = TRY(inputs(program));
   auto config = config::compose(in);
-  if (!config) return tl::make_unexpected(of_option(std::move(config.error())));
+  if (!config) return config;
   if (const std::string_view key = profile::gating_key(*config); !key.empty()) {
     base::info(std::string(key) + " asks for a recording by Nsight Systems: pipeline.nsys.enable=true");
-    in.overrides.push_back(config::set_text("pipeline.nsys.enable", "true", "implied by " + std::string(key)));
+    const config::Origin origin{.source = config::Source::kImplied, .name = std::string(key)};
+    in.overrides.push_back(config::set_text("pipeline.nsys.enable", "true", origin));
     config = config::compose(in);
   }
   return config;
@@ -144,11 +145,11 @@ base::Result<void> ConfigArguments::apply(const config::Config& config) const {
     if (flag.empty() || std::find(bound_.begin(), bound_.end(), flag) == bound_.end() || !config.get(key.path))
       continue;
     const bool given = !app_.results(flag).empty();  // -o and -f are given, but are no keys of the configuration
-    if (given && !profile::on_command_line(config.where(key.path))) continue;
+    if (given && !config.origin(key.path).on_command_line()) continue;
     const auto values = key.type == config::KeyType::kBool
                             ? std::vector<std::string>{config.flag(key.path) ? "true" : "false"}
                             : config.list(key.path);
-    TRY(app_.set(flag, values, config.where(key.path)));
+    TRY(app_.set(flag, values, config::to_string(config.origin(key.path))));
   }
   return {};
 }

@@ -22,13 +22,6 @@ bool can_be_group(const std::string& folder) {
   return !is_data && !has_a_name_of_the_root && folder.find('.') == std::string::npos;
 }
 
-/// Folders with groups; an option is taken from the first that has it.
-std::vector<fs::path> group_folders(const Inputs& inputs) {
-  std::vector<fs::path> folders = inputs.config_dirs;
-  folders.push_back(inputs.shipped);
-  return folders;
-}
-
 class Composer {
  public:
   explicit Composer(const Inputs& inputs) : in_(inputs), groups_(groups(inputs)) {}
@@ -51,14 +44,14 @@ class Composer {
  private:
   // ---- layers
 
-  base::Result<void> read_file(const fs::path& path) {
-    Layer layer = TRY(read_layer(path, "", groups_));
+  base::Result<void> read_file(const fs::path& path, Source source = Source::kUserFile) {
+    Layer layer = TRY(read_layer(path, "", groups_, source));
     layers_.push_back(std::move(layer));
     return {};
   }
 
   base::Result<void> read_files() {
-    TRY(read_file(in_.shipped / "config.yaml"));
+    TRY(read_file(in_.shipped / "config.yaml", Source::kShippedFile));
     std::error_code ignored;
     for (const fs::path& dir : in_.config_dirs) {
       if (!fs::is_directory(dir, ignored))
@@ -79,9 +72,9 @@ class Composer {
     for (const auto& [name, text] : in_.environment) {
       if (!name.starts_with(kPrefix)) continue;
       Override given;
-      given.where = "environment " + name;
+      given.origin = {.source = Source::kEnvironment, .name = name};
       given.key = key_of_variable(name.substr(kPrefix.size()));
-      given.value = TRY(parse_value(text, given.where));
+      given.value = TRY(parse_value(text, given.origin));
       assignments_.push_back(std::move(given));
     }
     return {};
@@ -110,18 +103,17 @@ class Composer {
     }
     for (const Override& assignment : assignments_) {
       if (groups_.count(assignment.key) == 0) continue;
-      TRY(choose(assignment.key, assignment.value.value_or(plain_scalar("null", assignment.where))));
+      TRY(choose(assignment.key, assignment.value.value_or(plain_scalar("null", assignment.origin))));
     }
     std::erase_if(assignments_, [&](const Override& assignment) { return groups_.count(assignment.key) > 0; });
     return {};
   }
 
   base::Result<void> choose(const std::string& group, const Value& option) {
-    if (!option.is_scalar())
-      return base::fail(base::Code::kConfig, "group '" + group + "' takes the name of an option", option.where);
+    if (!option.is_scalar()) return refused("group '" + group + "' takes the name of an option", option.origin);
     Choice& choice = choice_of(group);
     choice.option = option.is_null() ? "" : option.text;
-    choice.where = option.where;
+    choice.origin = option.origin;
     return {};
   }
 
@@ -145,20 +137,19 @@ class Composer {
   }
 
   base::Result<Layer> read_option(const Choice& choice) {
+    const fs::path file = fs::path(choice.group) / (choice.option + ".yaml");
     const std::vector<std::string>& known = groups_.at(choice.group);
     if (std::find(known.begin(), known.end(), choice.option) == known.end()) {
       std::string hint = base::did_you_mean(choice.option, known);
       if (hint.empty()) hint = "Options of " + choice.group + ": " + base::join(known, ", ") + ".";
-      return base::fail(base::Code::kConfig, "group '" + choice.group + "' has no option '" + choice.option + "'",
-                        choice.where, hint);
+      return refused("group '" + choice.group + "' has no option '" + choice.option + "'", choice.origin, hint);
     }
     std::error_code ignored;
-    fs::path path;
-    for (const fs::path& folder : group_folders(in_)) {
-      path = folder / choice.group / (choice.option + ".yaml");
-      if (fs::exists(path, ignored)) break;
+    for (const fs::path& folder : in_.config_dirs) {
+      const fs::path path = folder / file;
+      if (fs::exists(path, ignored)) return read_layer(path, choice.group, groups_, Source::kUserFile);
     }
-    return read_layer(path, choice.group, groups_);
+    return read_layer(in_.shipped / file, choice.group, groups_, Source::kShippedFile);
   }
 
   // ---- values
@@ -171,13 +162,12 @@ class Composer {
     for (const Entry& entry : layer.values.entries) {
       if (is_root_name(entry.key)) continue;
       if (is_choice(entry))
-        return base::fail(base::Code::kConfig,
-                          "an option of group '" + layer.group + "' cannot choose one of group '" + entry.key + "'",
-                          entry.value.where, "Choose it in a rangescope.yaml or on the command line.");
+        return refused("an option of group '" + layer.group + "' cannot choose one of group '" + entry.key + "'",
+                       entry.value.origin, "Choose it in a rangescope.yaml or on the command line.");
       unknown.push_back(entry.key);
     }
     if (unknown.empty()) return {};
-    base::Error error = unknown_key(unknown.front(), layer.values.find(unknown.front())->where, group_names());
+    base::Error error = unknown_key(unknown.front(), layer.values.find(unknown.front())->origin, group_names());
     if (const std::string hint = indentation_hint(unknown, layer.group); !hint.empty()) error.hint = hint;
     return tl::make_unexpected(std::move(error));
   }
@@ -186,7 +176,7 @@ class Composer {
     const Key* key = find_key(path);
     const bool is_key = key != nullptr && key->path == path;
     if (is_key || !value.is_map() || value.entries.empty()) {
-      config_.history.push_back({path, to_flow(value), value.where});
+      config_.history.push_back({path, to_flow(value), value.origin});
       return;
     }
     for (const Entry& entry : value.entries) remember(joined_path(path, entry.key), entry.value);
@@ -214,18 +204,18 @@ class Composer {
     if (const std::string key = base::replace_all(given.key, "/", "."); find_key(key) != nullptr)
       hint = "did you mean '" + key + "'?";
     if (hint.empty()) hint = "`rangescope config groups` lists them.";
-    return {base::Code::kConfig, "there is no configuration group '" + given.key + "'", given.where, hint};
+    return {base::Code::kConfig, "there is no configuration group '" + given.key + "'", to_string(given.origin), hint};
   }
 
   base::Result<void> assign(const Override& given) {
     if (given.key.find('/') != std::string::npos) return tl::make_unexpected(key_with_slashes(given));
     if (!given.value) return remove(given);
     if (given.key.find('.') == std::string::npos && !is_root_name(given.key))
-      return tl::make_unexpected(unknown_key(given.key, given.where, group_names()));
+      return tl::make_unexpected(unknown_key(given.key, given.origin, group_names()));
     TRY(check_names(given.key, *given.value));
     remember(given.key, *given.value);
     Value* target = &config_.root;
-    for (const std::string_view name : base::split(given.key, '.')) target = &target->get_or_add(name, given.where);
+    for (const std::string_view name : base::split(given.key, '.')) target = &target->get_or_add(name, given.origin);
     merge(*target, *given.value);
     return {};
   }
@@ -237,10 +227,10 @@ class Composer {
     auto* holder = const_cast<Value*>(at_path(config_.root, parent));
     if (holder == nullptr || holder->find(name) == nullptr) {
       if (find_key(given.key) == nullptr && !is_section(given.key))
-        return tl::make_unexpected(unknown_key(given.key, given.where));
-      return base::fail(base::Code::kConfig, "~" + given.key + ": it is not set, so it cannot be deleted", given.where);
+        return tl::make_unexpected(unknown_key(given.key, given.origin));
+      return refused("~" + given.key + ": it is not set, so it cannot be deleted", given.origin);
     }
-    config_.history.push_back({given.key, "(deleted)", given.where});
+    config_.history.push_back({given.key, "(deleted)", given.origin});
     holder->erase(name);
     return {};
   }
@@ -261,7 +251,9 @@ base::Result<Config> compose(const Inputs& inputs) {
 Groups groups(const Inputs& inputs) {
   std::map<std::string, std::set<std::string>> found;
   std::error_code ignored;
-  for (const fs::path& folder : group_folders(inputs)) {
+  std::vector<fs::path> folders = inputs.config_dirs;
+  folders.push_back(inputs.shipped);
+  for (const fs::path& folder : folders) {
     for (const auto& entry : fs::directory_iterator(folder, ignored)) {
       const std::string name = entry.path().filename().string();
       if (!entry.is_directory(ignored) || !can_be_group(name)) continue;

@@ -1,18 +1,19 @@
-// The configuration of one run: one nested map, made of layers. Each layer is laid over those before it: maps merge key
-// by key, everything else replaces.
+// The configuration of one run: one nested map, made of layers. Each layer is laid over those before
+// it: maps merge key by key, any other value replaces the earlier one.
 //
 //   1. conf/config.yaml: every key with its default
-//   2. the chosen option of each group: `ncu: quick` in a file, or ncu=quick, is ncu/quick.yaml of a --config-dir or
-//   conf/
+//   2. the chosen option of each group: ncu=quick, or `ncu: quick` in a file, is the file
+//      ncu/quick.yaml of a --config-dir or of conf/
 //   3. config.yaml of each --config-dir, in order
 //   4. rangescope.yaml of the project
 //   5. each --config file, in order
 //   6. environment variables: RANGESCOPE__RUN__KEEP=5 is run.keep=5
 //   7. the command line, overrides and flags in order
 //
-// All files have one form: keys nested from the root. A group is a folder of such files; the option chosen last counts,
-// wherever it was chosen, and groups lie over each other in the order in which they were first chosen. Every value
-// remembers the place that set it. Interpolation and the check of types follow when all layers are merged.
+// All files have one form: keys nested from the root. The option of a group that was chosen last
+// counts, wherever it was chosen; options lie over each other in the order in which their groups were
+// first chosen. Every value remembers its origin. Once all layers are merged, interpolations are
+// resolved and types are checked.
 #pragma once
 
 #include <chrono>
@@ -46,14 +47,14 @@ struct Inputs {
 struct Assignment {
   std::string key;
   std::string value;  ///< flow style, before interpolation
-  std::string where;
+  Origin origin;
 };
 
 /// Which option a configuration group has, and who chose it.
 struct Choice {
   std::string group;
   std::string option;  ///< "" when none
-  std::string where;
+  Origin origin;
 };
 
 struct Config {
@@ -70,8 +71,8 @@ struct Config {
   [[nodiscard]] std::vector<std::string> list(std::string_view path) const;
   [[nodiscard]] std::map<std::string, std::string> map(std::string_view path) const;
   [[nodiscard]] std::optional<std::chrono::nanoseconds> duration(std::string_view path) const;
-  /// The place that set the key; "" when nobody did.
-  [[nodiscard]] std::string where(std::string_view path) const;
+  /// The place that set the key.
+  [[nodiscard]] Origin origin(std::string_view path) const;
   /// True when somebody above the shipped files set it.
   [[nodiscard]] bool set_by_user(std::string_view path) const;
 };

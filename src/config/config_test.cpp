@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "config/compose.hpp"
+#include "config/record.hpp"
 #include "config/yaml.hpp"
 
 namespace rangescope::config {
@@ -27,13 +28,22 @@ class Folder {
   fs::path path;
 };
 
+/// The argument of the command line at `position`.
+Origin argument(int position, const std::string& written) {
+  return {.source = Source::kOverride, .name = written, .argument = position};
+}
+
+Override given(const std::string& written, int position = 1) {
+  return *parse_override(written, argument(position, written));
+}
+
 Inputs shipped(const std::vector<std::string>& arguments = {}) {
   Inputs inputs;
   inputs.shipped = fs::path(RANGESCOPE_SOURCE_DIR) / "conf";
   int index = 1;
-  for (const std::string& argument : arguments) {
-    auto parsed = parse_override(argument, "argument " + std::to_string(index++) + ": " + argument);
-    EXPECT_TRUE(parsed.has_value()) << argument << ": " << (parsed ? "" : base::to_string(parsed.error()));
+  for (const std::string& written : arguments) {
+    auto parsed = parse_override(written, argument(index++, written));
+    EXPECT_TRUE(parsed.has_value()) << written << ": " << (parsed ? "" : base::to_string(parsed.error()));
     if (parsed) inputs.overrides.push_back(*parsed);
   }
   return inputs;
@@ -50,93 +60,7 @@ std::string after(const std::vector<std::string>& arguments, std::string_view pa
   return config ? flow(*config, path) : base::to_string(config.error());
 }
 
-std::string value_of(std::string_view text) {
-  auto value = parse_value(text, "here");
-  if (!value) return "error: " + value.error().what;
-  const char* kinds[] = {"null", "bool", "int", "float", "text", "list", "map"};
-  return std::string(kinds[static_cast<int>(value->kind)]) + " " + to_flow(*value);
-}
-
-// ---- the override grammar
-// --------------------------------------------------------------------------------------------
-
-TEST(OverrideGrammar, TypesOfPlainValues) {
-  EXPECT_EQ(value_of("10"), "int 10");
-  EXPECT_EQ(value_of("1_000"), "int 1_000");
-  EXPECT_EQ(value_of("-3"), "int -3");
-  EXPECT_EQ(value_of("0.5"), "float 0.5");
-  EXPECT_EQ(value_of("1e3"), "float 1e3");
-  EXPECT_EQ(value_of("-inf"), "float -inf");
-  EXPECT_EQ(value_of("TRUE"), "bool true");
-  EXPECT_EQ(value_of("null"), "null null");
-  EXPECT_EQ(value_of("NULL"), "null null");
-  EXPECT_EQ(value_of(""), "text ''");
-  EXPECT_EQ(value_of("hello"), "text hello");
-  EXPECT_EQ(value_of("hello there"), "text hello there");
-  EXPECT_EQ(value_of("  padded  "), "text padded");
-  EXPECT_EQ(value_of("007"), "text 007");
-  EXPECT_EQ(value_of("prefill;decode"), "text prefill;decode");
-  EXPECT_EQ(value_of("LLM@*"), "text LLM@*");
-  EXPECT_EQ(value_of("A::A1"), "text 'A::A1'");
-  EXPECT_EQ(value_of("regex:.*(gemm|conv).*"), "text 'regex:.*(gemm|conv).*'");
-  EXPECT_EQ(value_of("regex:/[AB]/"), "text 'regex:/[AB]/'");
-  EXPECT_EQ(value_of("a=b"), "text a=b");
-}
-
-TEST(OverrideGrammar, Quotes) {
-  EXPECT_EQ(value_of("'10'"), "text '10'");
-  EXPECT_EQ(value_of("\"a, b\""), "text 'a, b'");
-  EXPECT_EQ(value_of(R"('it\'s')"), "text 'it''s'");
-  EXPECT_EQ(value_of(R"('a\b')"), R"(text 'a\b')");
-  EXPECT_EQ(value_of(R"('a\\')"), R"(text 'a\')");
-  EXPECT_EQ(value_of("'open"), "error: the quote is not closed in 'open");
-}
-
-TEST(OverrideGrammar, EscapesInPlainText) {
-  EXPECT_EQ(value_of(R"(a\,b)"), "text 'a,b'");
-  EXPECT_EQ(value_of(R"(\[A)"), "text '[A'");
-  EXPECT_EQ(value_of(R"(tail\ )"), "text 'tail '");
-  EXPECT_EQ(value_of(R"(w\z)"), R"(text 'w\z')");
-}
-
-TEST(OverrideGrammar, ListsAndMaps) {
-  EXPECT_EQ(value_of("[]"), "list []");
-  EXPECT_EQ(value_of("[a,b,10]"), "list [a, b, 10]");
-  EXPECT_EQ(value_of("[ a , [b, c] ]"), "list [a, [b, c]]");
-  EXPECT_EQ(value_of("[SpeedOfLight,Occupancy]"), "list [SpeedOfLight, Occupancy]");
-  EXPECT_EQ(value_of("[decode/*/x,'a,b']"), "list [decode/*/x, 'a,b']");
-  EXPECT_EQ(value_of("[regex:/[AB]/,x]"), "list ['regex:/[AB]/', x]");
-  EXPECT_EQ(value_of("{}"), "map {}");
-  EXPECT_EQ(value_of("{A:1,B:two}"), "map {A: 1, B: two}");
-  EXPECT_EQ(value_of("{a:[1,2],b:{c:d}}"), "map {a: [1, 2], b: {c: d}}");
-  EXPECT_EQ(value_of("{a:}"), "map {a: ''}");
-  EXPECT_EQ(value_of("[a"), "error: [a is not closed");
-  EXPECT_EQ(value_of("{a:1,a:2}"), "error: key 'a' is in the map twice");
-}
-
-TEST(OverrideGrammar, RefusesSweeps) {
-  EXPECT_EQ(value_of("a,b"), "error: sweeps over several values are not supported");
-  EXPECT_EQ(value_of("f(a,b)"), "text 'f(a,b)'");
-}
-
-TEST(OverrideGrammar, Prefixes) {
-  EXPECT_EQ(parse_override("+a.b=1", "x")->key, "a.b");
-  EXPECT_FALSE(parse_override("~a.b", "x")->value);
-  EXPECT_FALSE(parse_override("++a.b=1", "x"));
-  EXPECT_FALSE(parse_override("~a.b=1", "x"));
-  EXPECT_EQ(parse_override("ncu@pipeline.second=quick", "x").error().what,
-            "'ncu@pipeline.second' is not a key: '@' is not allowed in one");
-  EXPECT_FALSE(parse_override("novalue", "x").has_value());
-  EXPECT_FALSE(parse_override("a b=1", "x").has_value());
-  EXPECT_TRUE(looks_like_override("run.keep=5"));
-  EXPECT_TRUE(looks_like_override("~workload.env"));
-  EXPECT_FALSE(looks_like_override("--set=full"));
-  EXPECT_FALSE(looks_like_override("./a=b"));
-  EXPECT_FALSE(looks_like_override("file.sqlite"));
-}
-
 // ---- overrides on the shipped configuration
-// ----------------------------------------------------------------------------
 
 TEST(Compose, ShippedConfigurationFitsItsSchemaAndNamesEveryKey) {
   auto config = compose(shipped());
@@ -232,7 +156,6 @@ TEST(Compose, GroupsNobodyHas) {
 }
 
 // ---- files
-// -----------------------------------------------------------------------------------------------------------
 
 TEST(Compose, LayersInOrder) {
   Folder folder;
@@ -279,7 +202,6 @@ TEST(Compose, LayersInOrder) {
 }
 
 // ---- groups
-// ----------------------------------------------------------------------------------------------------------
 
 /// The options of `ncu` that were laid over each other, of a configuration whose layers are these files.
 struct Chosen {
@@ -317,23 +239,23 @@ TEST(Groups, TheOptionChosenLastCounts) {
   EXPECT_EQ(chosen("pipeline.ncu.ncu_cli.set"), "detailed");
   chosen.inputs.environment = {{"RANGESCOPE__NCU", "memory"}};
   EXPECT_EQ(chosen(kLaunchCount), "20");
-  chosen.inputs.overrides = {*parse_override("ncu=comprehensive", "argument 1")};
+  chosen.inputs.overrides = {given("ncu=comprehensive")};
   EXPECT_EQ(chosen(kLaunchCount), "100");
-  chosen.inputs.overrides.push_back(*parse_override("~ncu", "argument 2"));
+  chosen.inputs.overrides.push_back(given("~ncu", 2));
   EXPECT_EQ(chosen(kLaunchCount), "null");
 }
 
 TEST(Groups, AnOptionLiesUnderEveryFileOfTheUser) {
   Chosen chosen;
   chosen.folder.put("dir/config.yaml", "pipeline: {ncu: {ncu_cli: {launch_count: 9}}}\n");
-  chosen.inputs.overrides = {*parse_override("ncu=quick", "argument 1")};
+  chosen.inputs.overrides = {given("ncu=quick")};
   EXPECT_EQ(chosen(kLaunchCount), "9");
   EXPECT_EQ(chosen("pipeline.ncu.ncu_cli.set"), "basic");
 }
 
 TEST(Groups, LaterGroupsLieOverEarlierOnes) {
   Chosen chosen;
-  chosen.inputs.overrides = {*parse_override("team=fast", "argument 1"), *parse_override("ncu=quick", "argument 2")};
+  chosen.inputs.overrides = {given("team=fast"), given("ncu=quick", 2)};
   EXPECT_EQ(chosen(kLaunchCount), "2");  // conf/config.yaml was the first to choose one of ncu
   EXPECT_EQ(chosen("pipeline.ncu.ncu_cli.set"), "basic");
   const auto config = compose(chosen.inputs);
@@ -376,13 +298,12 @@ TEST(Groups, NoFileOutsideTheirFoldersIsRead) {
 }
 
 // ---- files that were written for Hydra
-// ----------------------------------------------------------------------------------------------------------
 
 /// What a preset `text` of ncu is refused with.
 std::string refused_preset(const std::string& text) {
   Chosen chosen;
   chosen.folder.put("dir/ncu/mine.yaml", text);
-  chosen.inputs.overrides = {*parse_override("ncu=mine", "argument 1")};
+  chosen.inputs.overrides = {given("ncu=mine")};
   return chosen("");
 }
 
@@ -421,10 +342,10 @@ TEST(HydraFiles, SharedNamesBelongToTheSectionOfTheGroup) {
 
 TEST(HydraFiles, APackageIsRefusedWithItsIndentation) {
   EXPECT_EQ(refused_preset("# Mine.\n# @package pipeline.ncu\nncu_cli:\n  launch_count: 7\n"),
-            "dir/ncu/mine.yaml:2:1: `# @package` has no effect: a file's keys are nested from the root\n"
-            "hint: Write `pipeline:` and `  ncu:` in its place, and indent the lines below by 4 spaces.");
+            "dir/ncu/mine.yaml:2:1: `# @package` is not supported: keys are nested from the root\n"
+            "hint: Write `pipeline:` and `  ncu:` in its place, and indent the rest by 4 spaces.");
   EXPECT_EQ(refused_preset("# @package _global_\npipeline: {}\n"),
-            "dir/ncu/mine.yaml:1:1: `# @package` has no effect: a file's keys are nested from the root\n"
+            "dir/ncu/mine.yaml:1:1: `# @package` is not supported: keys are nested from the root\n"
             "hint: Remove this line, and write each key inside its sections, as `rangescope config show` does.");
   Chosen chosen;
   chosen.project("run: {keep: 3}\n# @package is what Hydra reads\n");
@@ -433,12 +354,15 @@ TEST(HydraFiles, APackageIsRefusedWithItsIndentation) {
 
 TEST(HydraFiles, ADefaultsListIsRefusedWithTheChoicesToWrite) {
   EXPECT_EQ(refused_preset("defaults:\n  - default\nrun: {keep: 3}\n"),
-            "dir/ncu/mine.yaml:2:3: a file has no defaults list\n"
+            "dir/ncu/mine.yaml:2:3: defaults lists are not supported\n"
             "hint: Remove it: an option always lies over conf/config.yaml.");
+  EXPECT_EQ(refused_preset("defaults: [quick, _self_]\nrun: {keep: 3}\n"),
+            "dir/ncu/mine.yaml:1:11: defaults lists are not supported\n"
+            "hint: Remove it, and copy the keys that you need from quick.yaml.");
   Chosen chosen;
   chosen.project("defaults:\n  - _self_\n  - ncu: quick\n  - override /nsys: cpu\nrun: {keep: 3}\n");
   EXPECT_EQ(chosen(""),
-            "rangescope.yaml:2:3: a file has no defaults list\n"
+            "rangescope.yaml:2:3: defaults lists are not supported\n"
             "hint: Write `ncu: quick` and `nsys: cpu` in its place, not indented.");
   chosen.project("ncu: quick\nnsys: cpu\nrun: {keep: 3}\n");
   EXPECT_EQ(chosen(kLaunchCount), "5");
@@ -447,7 +371,7 @@ TEST(HydraFiles, ADefaultsListIsRefusedWithTheChoicesToWrite) {
   chosen.project("defaults: [_self_]\n");
   EXPECT_NE(chosen("").find("Remove it: a file always lies over"), std::string::npos) << chosen("");
   chosen.project("defaults:\n");
-  EXPECT_NE(chosen("").find("a file has no defaults list"), std::string::npos) << chosen("");
+  EXPECT_NE(chosen("").find("defaults lists are not supported"), std::string::npos) << chosen("");
 }
 
 TEST(Compose, MistakesInFilesAreLocated) {
@@ -481,7 +405,6 @@ TEST(Compose, MistakesInFilesAreLocated) {
 }
 
 // ---- interpolation
-// -----------------------------------------------------------------------------------------------------
 
 TEST(Interpolation, EveryForm) {
   Inputs inputs = shipped();
@@ -571,16 +494,75 @@ TEST(Interpolation, Mistakes) {
 
 TEST(Interpolation, FlagsAreTakenAsTheyStand) {
   Inputs inputs = shipped();
-  inputs.overrides = {set_list("workload.command", {"echo", "${run.dir}"}, "command"),
-                      set_text("pipeline.ncu.ncu_cli.kernel_name", "a,b${x}", "argument 1: --kernel-name")};
+  inputs.overrides = {set_list("workload.command", {"echo", "${run.dir}"}, {.source = Source::kProgram}),
+                      set_text("pipeline.ncu.ncu_cli.kernel_name", "a,b${x}",
+                               {.source = Source::kFlag, .name = "--kernel-name", .argument = 1})};
   auto config = compose(inputs);
   ASSERT_TRUE(config.has_value()) << base::to_string(config.error());
   EXPECT_EQ(config->list("workload.command"), (std::vector<std::string>{"echo", "${run.dir}"}));
   EXPECT_EQ(config->text("pipeline.ncu.ncu_cli.kernel_name"), "a,b${x}");
 }
 
+// ---- origins
+
+TEST(Origins, AreWrittenAsPlaces) {
+  const auto text = [](const Origin& origin) { return to_string(origin); };
+  EXPECT_EQ(text({}), "");
+  EXPECT_EQ(text({.source = Source::kUserFile, .name = "a.yaml"}), "a.yaml");
+  EXPECT_EQ(text({.source = Source::kShippedFile, .name = "a.yaml", .line = 12, .column = 3}), "a.yaml:12:3");
+  EXPECT_EQ(text({.source = Source::kEnvironment, .name = "RANGESCOPE__RUN__KEEP"}),
+            "environment RANGESCOPE__RUN__KEEP");
+  EXPECT_EQ(text(argument(2, "run.keep=5")), "argument 2: run.keep=5");
+  EXPECT_EQ(text({.source = Source::kFlag, .name = "--keep", .argument = 3}), "argument 3: --keep");
+  EXPECT_EQ(text({.source = Source::kProgram}), "the program after --");
+  EXPECT_EQ(text({.source = Source::kImplied, .name = "pipeline.nsys.gating_nvtx"}),
+            "implied by pipeline.nsys.gating_nvtx");
+}
+
+TEST(Origins, EveryValueHasOne) {
+  Chosen chosen;
+  chosen.project("ncu: mine\nrun: {keep: 3}\n");
+  chosen.inputs.environment = {{"RANGESCOPE__RUN__RETRIES", "8"}};
+  chosen.inputs.overrides = {given("run.timeout=5s")};
+  const auto config = compose(chosen.inputs);
+  ASSERT_TRUE(config.has_value());
+  const auto source = [&](std::string_view key) { return config->origin(key).source; };
+  EXPECT_EQ(source("device"), Source::kShippedFile);
+  EXPECT_EQ(source("run.keep"), Source::kUserFile);
+  EXPECT_EQ(source(kLaunchCount), Source::kUserFile);
+  EXPECT_EQ(source("run.retries"), Source::kEnvironment);
+  EXPECT_EQ(source("run.timeout"), Source::kOverride);
+  EXPECT_EQ(source("run.nosuch"), Source::kNone);
+  EXPECT_EQ(config->origin("run.keep").line, 2);
+  EXPECT_TRUE(config->origin("run.timeout").on_command_line());
+  EXPECT_FALSE(config->origin("run.retries").on_command_line());
+}
+
+TEST(Origins, ShippedPresetsAreNoWishOfTheUser) {
+  Chosen chosen;
+  chosen.inputs.overrides = {given("ncu=quick"), given("+run.keep=2", 2), given("~run.retries", 3)};
+  auto config = compose(chosen.inputs);
+  ASSERT_TRUE(config.has_value());
+  EXPECT_FALSE(config->set_by_user(kLaunchCount));
+  EXPECT_TRUE(config->set_by_user("run.keep"));
+  EXPECT_TRUE(config->set_by_user("run.retries"));
+  EXPECT_FALSE(config->set_by_user("run.nosuch"));
+  chosen.inputs.overrides = {given("ncu=mine")};
+  config = compose(chosen.inputs);
+  ASSERT_TRUE(config.has_value());
+  EXPECT_TRUE(config->set_by_user(kLaunchCount));
+}
+
+TEST(Origins, RecordsNameVariablesWithoutTheirValues) {
+  const auto config = compose(shipped({"workload.env.HF_TOKEN=abcdef", "run.job=plain"}));
+  ASSERT_TRUE(config.has_value());
+  const std::string recorded = recorded_inputs(*config);
+  EXPECT_EQ(recorded.find("abcdef"), std::string::npos) << recorded;
+  EXPECT_NE(recorded.find("by: 'argument 1: workload.env.HF_TOKEN'}"), std::string::npos) << recorded;
+  EXPECT_NE(recorded.find("by: 'argument 2: run.job=plain'}"), std::string::npos) << recorded;
+}
+
 // ---- writing and finding
-// -------------------------------------------------------------------------------------------------
 
 TEST(Yaml, WhatIsWrittenReadsBackTheSame) {
   auto config = compose(shipped({"ncu=standard", "vars={a:'yes',b:'1',c:' x',d:\"q'q\",e:'',f:'a: b',g:'#x',h:null}",

@@ -37,13 +37,13 @@ class Resolver {
     const Level level(level_);
     if (level_ > kDeepest) return too_much("goes deeper than " + std::to_string(kDeepest) + " levels", value);
     if (!open_.insert(path).second)
-      return base::fail(base::Code::kConfig, "the interpolation of '" + path + "' is circular", value.where,
-                        "Break the circle with a plain value.");
+      return refused("the interpolation of '" + path + "' is circular", value.origin,
+                     "Break the circle with a plain value.");
     for (std::size_t i = 0; i < value.items.size(); ++i) TRY(all(value.items[i], join(path, std::to_string(i))));
     for (Entry& entry : value.entries) TRY(all(entry.value, join(path, entry.key)));
     if (value.kind == Kind::kText && !value.literal && value.text.find("${") != std::string::npos) {
       auto resolved = TRY(text(value, value.text, path));
-      resolved.where = value.where;
+      resolved.origin = value.origin;
       resolved.literal = true;
       value = std::move(resolved);
     }
@@ -83,20 +83,20 @@ class Resolver {
           break;
       }
       if (end >= source.size())
-        return base::fail(base::Code::kConfig, "the interpolation in '" + std::string(source) + "' is not closed",
-                          value.where, "Close it with }.");
+        return refused("the interpolation in '" + std::string(source) + "' is not closed", value.origin,
+                       "Close it with }.");
       auto piece = one(value, source.substr(at + 2, end - at - 2), path);
       if (!piece) return piece;
       if (at == 0 && end + 1 == source.size()) return piece;  // alone: keeps its type
       if (!piece->is_scalar())
-        return base::fail(base::Code::kConfig, "'" + std::string(source) + "' puts a list or a map into a text",
-                          value.where, "Refer to one of its values.");
+        return refused("'" + std::string(source) + "' puts a list or a map into a text", value.origin,
+                       "Refer to one of its values.");
       secret = secret || piece->secret;
       out += piece->is_null() ? "null" : piece->text;
       if (copied_ += piece->text.size(); copied_ > kMostCopied) return too_much("makes more than 16 MiB", value);
       at = end + 1;
     }
-    Value result = text_value(out, value.where);
+    Value result = text_value(out, value.origin);
     result.secret = secret;
     return result;
   }
@@ -118,9 +118,7 @@ class Resolver {
     }
     target = base::replace_all(base::replace_all(target, "[", "."), "]", "");
     Value* found = find(target);
-    if (!found)
-      return base::fail(base::Code::kConfig, "${" + inner + "}: there is no key '" + target + "'", value.where,
-                        suggestion(target));
+    if (!found) return refused("${" + inner + "}: there is no key '" + target + "'", value.origin, suggestion(target));
     TRY(all(*found, target));
     found = find(target);
     if (copied_ += weight(*found); copied_ > kMostCopied) return too_much("makes more than 16 MiB", value);
@@ -147,16 +145,16 @@ class Resolver {
       const auto found = around_.environment.find(variable);
       Value result;
       if (found != around_.environment.end()) {
-        result = plain_scalar(found->second, value.where);
+        result = plain_scalar(found->second, value.origin);
       } else if (comma != std::string::npos) {
         std::string fallback(base::trim(argument.substr(comma + 1)));
         if (fallback.size() > 1 && (fallback.front() == '\'' || fallback.front() == '"') &&
             fallback.back() == fallback.front())
           fallback = fallback.substr(1, fallback.size() - 2);
-        result = plain_scalar(fallback, value.where);
+        result = plain_scalar(fallback, value.origin);
       } else {
-        return base::fail(base::Code::kConfig, "environment variable '" + variable + "' is not set", value.where,
-                          "Set it, or give a default: ${env:" + variable + ",default}.");
+        return refused("environment variable '" + variable + "' is not set", value.origin,
+                       "Set it, or give a default: ${env:" + variable + ",default}.");
       }
       result.secret = found != around_.environment.end() && base::secret_variable(variable);
       return result;
@@ -169,14 +167,14 @@ class Resolver {
       const std::string format = argument.empty() ? "%Y%m%d-%H%M%S" : argument;
       const std::size_t length = std::strftime(buffer.data(), buffer.size(), format.c_str(), &local);
       if (length == 0)
-        return base::fail(base::Code::kConfig, "${now:" + argument + "} gives no text", value.where,
-                          "Write a strftime format, e.g. ${now:%Y%m%d}.");
-      return text_value({buffer.data(), length}, value.where);
+        return refused("${now:" + argument + "} gives no text", value.origin,
+                       "Write a strftime format, e.g. ${now:%Y%m%d}.");
+      return text_value({buffer.data(), length}, value.origin);
     }
     const std::vector<std::string> known{"env", "oc.env", "now"};
     const std::string near = base::did_you_mean(name, known);
-    return base::fail(base::Code::kConfig, "${" + name + ":...}: there is no resolver '" + name + "'", value.where,
-                      near.empty() ? "Known are env, oc.env and now." : near);
+    return refused("${" + name + ":...}: there is no resolver '" + name + "'", value.origin,
+                   near.empty() ? "Known are env, oc.env and now." : near);
   }
 
   /// One more level for as long as it lives.
@@ -189,7 +187,7 @@ class Resolver {
   };
 
   static tl::unexpected<base::Error> too_much(const std::string& what, const Value& value) {
-    return base::fail(base::Code::kConfig, "the interpolation " + what, value.where, "Write the value itself.");
+    return refused("the interpolation " + what, value.origin, "Write the value itself.");
   }
 
   Value& root_;

@@ -35,36 +35,46 @@ std::string spaces_inside(std::string_view section) {
 
 std::string instead_of_package(std::string_view package) {
   const bool is_place = !package.empty() && (find_key(package) != nullptr || is_section(package));
-  if (!is_place) return "Remove this line, and write each key inside its sections, as `rangescope config show` does.";
-  return "Write " + opening_lines(package) + " in its place, and indent the lines below by " + spaces_inside(package) +
-         ".";
+  if (!is_place)
+    return "Remove this line, and write each key inside its sections, as `rangescope config show` "
+           "does.";
+  const std::string lines = opening_lines(package);
+  return "Write " + lines + " in its place, and indent the rest by " + spaces_inside(package) + ".";
 }
 
 /// Refuses a comment `# @package NAME` before the first key: that is where Hydra reads it.
 base::Result<void> refuse_package_comment(std::string_view text, const std::string& file) {
-  std::size_t line_number = 0;
+  Origin line_origin{.source = Source::kUserFile, .name = file, .column = 1};
   for (const std::string_view line : base::split(text, '\n')) {
-    ++line_number;
+    ++line_origin.line;
     const std::string_view content = base::trim(line);
     if (content.empty()) continue;
     if (!content.starts_with('#')) return {};
     const std::string_view comment = base::trim(content.substr(1));
     if (!comment.starts_with(kPackage)) continue;
-    return base::fail(base::Code::kConfig, "`# @package` has no effect: a file's keys are nested from the root",
-                      file + ":" + std::to_string(line_number) + ":1",
-                      instead_of_package(base::trim(comment.substr(kPackage.size()))));
+    return refused("`# @package` is not supported: keys are nested from the root", line_origin,
+                   instead_of_package(base::trim(comment.substr(kPackage.size()))));
   }
   return {};
 }
 
-/// "ncu" of the items `- ncu: quick`, `- override /ncu: quick` and `- profiling/ncu@pipeline.ncu: quick`.
+/// "ncu" of `- ncu: quick`, `- override /ncu: quick` and `- profiling/ncu@pipeline.ncu: quick`.
 std::string group_of_default(std::string_view written) {
   const std::string_view without_package = base::trim(written.substr(0, written.find('@')));
   return std::string(without_package.substr(without_package.find_last_of("/ ") + 1));
 }
 
-std::string instead_of_defaults(const Value& list, const std::string& group, const Groups& groups) {
-  if (!group.empty()) return "Remove it: an option always lies over conf/config.yaml.";
+/// An option whose list names others (`- quick`) was built on them.
+std::string instead_of_defaults_of_option(const Value& list) {
+  std::vector<std::string> bases;
+  for (const Value& item : list.items)
+    if (item.is_scalar() && item.text != "_self_" && item.text != "default")
+      bases.push_back(base::printable(item.text) + ".yaml");
+  if (bases.empty()) return "Remove it: an option always lies over conf/config.yaml.";
+  return "Remove it, and copy the keys that you need from " + base::join(bases, " and ") + ".";
+}
+
+std::string instead_of_defaults(const Value& list, const Groups& groups) {
   std::vector<std::string> choices;
   for (const Value& item : list.items) {
     if (!item.is_map() || item.entries.empty()) continue;
@@ -81,28 +91,31 @@ std::string instead_of_defaults(const Value& list, const std::string& group, con
 std::set<std::string> sections() {
   std::set<std::string> found;
   for (const Key& key : keys())
-    for (auto dot = key.path.find('.'); dot != std::string_view::npos; dot = key.path.find('.', dot + 1))
-      found.emplace(key.path.substr(0, dot));
+    for (std::size_t end = key.path.find('.'); end < key.path.size(); end = key.path.find('.', end + 1))
+      found.emplace(key.path.substr(0, end));
   return found;
 }
 
 bool has_names(const std::string& section, std::span<const std::string> names) {
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    const std::string path = section + "." + name;
+    const std::string path = joined_path(section, name);
     return find_key(path) != nullptr || is_section(path);
   });
 }
 
 }  // namespace
 
-base::Result<Layer> read_layer(const std::filesystem::path& path, const std::string& group, const Groups& groups) {
+base::Result<Layer> read_layer(const std::filesystem::path& path, const std::string& group, const Groups& groups,
+                               Source source) {
   const auto text = TRY(base::read_regular(path, kMostYamlBytes));
   Layer layer{path.string(), group, {}};
   TRY(refuse_package_comment(text, layer.file));
-  layer.values = TRY(parse_yaml(text, layer.file));
-  if (const Value* list = layer.values.find("defaults"))
-    return base::fail(base::Code::kConfig, "a file has no defaults list", list->where,
-                      instead_of_defaults(*list, group, groups));
+  layer.values = TRY(parse_yaml(text, layer.file, source));
+  if (const Value* list = layer.values.find("defaults")) {
+    const bool is_option = !group.empty();
+    return refused("defaults lists are not supported", list->origin,
+                   is_option ? instead_of_defaults_of_option(*list) : instead_of_defaults(*list, groups));
+  }
   return layer;
 }
 
@@ -110,16 +123,18 @@ std::string indentation_hint(std::span<const std::string> names, const std::stri
   if (names.empty()) return {};
   std::set<std::string> fitting = sections();
   std::erase_if(fitting, [&](const std::string& section) { return !has_names(section, names); });
-  if (fitting.size() > 1)
-    std::erase_if(fitting, [&](const std::string& section) { return !section.ends_with("." + group); });
+  if (fitting.size() > 1) {
+    const std::string ending = "." + group;
+    std::erase_if(fitting, [&](const std::string& section) { return !section.ends_with(ending); });
+  }
   if (fitting.size() != 1) return {};
 
   const std::string& section = *fitting.begin();
   std::vector<std::string> lines;
   for (const std::string& name : names) lines.push_back(in_backticks(name + ":"));
-  const std::string below = lines.size() == 1 ? " and the lines below it by " : " and the lines below them by ";
+  const std::string below = lines.size() == 1 ? "it" : "them";
   return "Write " + opening_lines(section) + " above " + lines.front() + ", and indent " + base::join(lines, ", ") +
-         below + spaces_inside(section) + ".";
+         " and the lines below " + below + " by " + spaces_inside(section) + ".";
 }
 
 }  // namespace rangescope::config

@@ -1,4 +1,5 @@
 // Reading a composed configuration: typed getters, explain, and where conf/ and the project file are.
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/fs.hpp"
@@ -51,23 +52,15 @@ std::optional<std::chrono::nanoseconds> Config::duration(std::string_view path) 
   return ns ? std::optional(std::chrono::nanoseconds(*ns)) : std::nullopt;
 }
 
-std::string Config::where(std::string_view path) const {
+Origin Config::origin(std::string_view path) const {
   const Value* value = at_path(root, path);
-  return value ? value->where : std::string{};
+  return value != nullptr ? value->origin : Origin{};
 }
 
 bool Config::set_by_user(std::string_view path) const {
-  const auto is_user = [](const std::string& where) {
-    return where.starts_with("argument") || where.starts_with("environment");
-  };
-  for (auto done = history.rbegin(); done != history.rend(); ++done) {
-    if (done->key != path) continue;
-    if (is_user(done->where)) return true;
-    // A file: user files are those outside the folder of the first (shipped) one.
-    const auto slash = files.empty() ? std::string::npos : files.front().rfind('/');
-    return slash == std::string::npos || !done->where.starts_with(files.front().substr(0, slash + 1));
-  }
-  return false;
+  const auto last = std::find_if(history.rbegin(), history.rend(),
+                                 [&](const Assignment& assignment) { return assignment.key == path; });
+  return last != history.rend() && last->origin.by_user();
 }
 
 base::Result<fs::path> find_conf(const fs::path& self, const std::map<std::string, std::string>& environment) {
@@ -128,7 +121,8 @@ base::Result<std::string> explain(const Config& config, std::string_view path) {
       set.push_back(&done);
   for (auto done = set.rbegin(); done != set.rend(); ++done) {
     const std::string name = (*done)->key == path ? "" : (*done)->key.substr(path.size() + 1) + " = ";
-    out += (done == set.rbegin() ? "  set by " : "  before ") + (*done)->where + ": " + name + (*done)->value + "\n";
+    out += (done == set.rbegin() ? "  set by " : "  before ") + to_string((*done)->origin) + ": " + name +
+           (*done)->value + "\n";
   }
   return out;
 }

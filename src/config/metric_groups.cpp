@@ -63,7 +63,7 @@ class Fields {
   }
 
   void refuse(const Value& at, std::string what, std::string hint = {}) {
-    if (!error_) error_ = base::Error{Code::kConfig, std::move(what), at.where, std::move(hint)};
+    if (!error_) error_ = base::Error{Code::kConfig, std::move(what), to_string(at.origin), std::move(hint)};
   }
 
   /// Refuses keys that nobody asked for, then hands out the first mistake.
@@ -109,7 +109,7 @@ Result<model::GroupMetric> metric(const Value& node) {
   TRY(fields.finish());
   auto parsed = base::Formula::parse(formula);
   if (!parsed)
-    return base::fail(Code::kConfig, parsed.error().what, node.where + ", " + parsed.error().where,
+    return base::fail(Code::kConfig, parsed.error().what, to_string(node.origin) + ", " + parsed.error().where,
                       parsed.error().hint);
   out.formula = std::move(*parsed);
   return out;
@@ -135,9 +135,8 @@ Result<model::MetricGroup> group(const fs::path& file) {
     auto read = TRY(metric(item));
     for (const std::string& name : read.formula.names()) {
       if (std::find(aliases.begin(), aliases.end(), name) != aliases.end()) continue;
-      return base::fail(Code::kConfig,
-                        "metric '" + read.name + "' uses '" + name + "', which is not a counter of the group",
-                        item.where, base::did_you_mean(name, aliases));
+      return refused("metric '" + read.name + "' uses '" + name + "', which is not a counter of the group", item.origin,
+                     base::did_you_mean(name, aliases));
     }
     out.metrics.push_back(std::move(read));
   }
@@ -216,11 +215,11 @@ Result<std::vector<std::pair<std::string, std::vector<model::NameRegex>>>> kerne
   for (const Value& family : families->items) {
     const Value *name = family.find("name"), *match = family.find("match");
     if (!name || !match || !match->is_list())
-      return base::fail(Code::kConfig, "a family has a name and a list under 'match'", family.where);
+      return refused("a family has a name and a list under 'match'", family.origin);
     auto& kind = out.emplace_back(name->text, std::vector<model::NameRegex>{});
     for (const Value& one : match->items) {
       auto regex = model::NameRegex::parse("(?i)" + one.text);
-      if (!regex) return base::fail(Code::kConfig, regex.error().what, one.where);
+      if (!regex) return refused(regex.error().what, one.origin);
       kind.second.push_back(std::move(*regex));
     }
   }

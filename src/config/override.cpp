@@ -72,17 +72,17 @@ std::string unescaped(std::string_view text) {
   return out;
 }
 
-base::Result<Value> value_of(std::string_view text, const std::string& where, int depth);
+base::Result<Value> value_of(std::string_view text, const Origin& origin, int depth);
 
-base::Result<Value> quoted(std::string_view text, const std::string& where) {
+base::Result<Value> quoted(std::string_view text, const Origin& origin) {
   const char quote = text.front();
   const auto end = behind_quote(text, 0);
   if (end == std::string_view::npos)
-    return base::fail(base::Code::kConfig, "the quote is not closed in " + std::string(text), where,
-                      "Close it, or escape it with a backslash.");
+    return refused("the quote is not closed in " + std::string(text), origin,
+                   "Close it, or escape it with a backslash.");
   if (end < text.size())
-    return base::fail(base::Code::kConfig, "text follows the closing quote in " + std::string(text), where,
-                      "Quote the value whole: key='...' inside the shell's quotes.");
+    return refused("text follows the closing quote in " + std::string(text), origin,
+                   "Quote the value whole: key='...' inside the shell's quotes.");
   std::string out;
   for (std::size_t at = 1; at + 1 < end; ++at) {  // only backslashes that lead up to a quote escape anything
     const std::size_t run = std::min(text.find_first_not_of('\\', at), end - 1) - at;
@@ -94,15 +94,15 @@ base::Result<Value> quoted(std::string_view text, const std::string& where) {
       out += text[at];
     }
   }
-  return text_value(out, where);
+  return text_value(out, origin);
 }
 
 /// [a, b] or {a: b, c: d}
-base::Result<Value> container(std::string_view text, const std::string& where, int depth) {
+base::Result<Value> container(std::string_view text, const Origin& origin, int depth) {
   const bool map = text.front() == '{';
   Value value;
   value.kind = map ? Kind::kMap : Kind::kList;
-  value.where = where;
+  value.origin = origin;
   for (std::string_view rest = trimmed(text.substr(1, text.size() - 2)); !rest.empty();) {
     const auto comma = find_outside(rest, ',');
     std::string_view item = trimmed(rest.substr(0, comma));
@@ -114,13 +114,13 @@ base::Result<Value> container(std::string_view text, const std::string& where, i
       if (!key.empty() && (key.front() == '\'' || key.front() == '"') && key.back() == key.front())
         key = key.substr(1, key.size() - 2);
       if (colon == std::string_view::npos || key.empty())
-        return base::fail(base::Code::kConfig, "'" + std::string(item) + "' is not a key: value", where);
-      if (value.find(key)) return base::fail(base::Code::kConfig, "key '" + key + "' is in the map twice", where);
+        return refused("'" + std::string(item) + "' is not a key: value", origin);
+      if (value.find(key)) return refused("key '" + key + "' is in the map twice", origin);
       item = trimmed(item.substr(colon + 1));
     } else if (item.empty()) {
-      return base::fail(base::Code::kConfig, "a value is missing in " + std::string(text), where);
+      return refused("a value is missing in " + std::string(text), origin);
     }
-    auto one = TRY(value_of(item, where, depth + 1));
+    auto one = TRY(value_of(item, origin, depth + 1));
     if (map)
       value.entries.push_back({std::move(key), std::move(one)});
     else
@@ -129,28 +129,28 @@ base::Result<Value> container(std::string_view text, const std::string& where, i
   return value;
 }
 
-base::Result<Value> value_of(std::string_view text, const std::string& where, int depth) {
-  if (depth > kMostNested) return base::fail(base::Code::kConfig, "nested more than 100 deep", where);
-  if (text.empty()) return text_value("", where);  // `key=` is the empty text, as in Hydra
-  if (text.front() == '\'' || text.front() == '"') return quoted(text, where);
+base::Result<Value> value_of(std::string_view text, const Origin& origin, int depth) {
+  if (depth > kMostNested) return refused("nested more than 100 deep", origin);
+  if (text.empty()) return text_value("", origin);  // `key=` is the empty text, as in Hydra
+  if (text.front() == '\'' || text.front() == '"') return quoted(text, origin);
   const char open = text.front();
   if (open == '[' || open == '{') {
-    if (text.size() > 1 && text.back() == (open == '[' ? ']' : '}')) return container(text, where, depth);
-    return base::fail(base::Code::kConfig, std::string(text) + " is not closed", where,
-                      "Close it, or quote the value when it is text that starts with a bracket: key='\"[A\"'.");
+    if (text.size() > 1 && text.back() == (open == '[' ? ']' : '}')) return container(text, origin, depth);
+    return refused(std::string(text) + " is not closed", origin,
+                   "Close it, or quote the value when it is text that starts with a bracket: key='\"[A\"'.");
   }
   const std::string plain = unescaped(text);
-  return plain != text ? text_value(plain, where) : plain_scalar(plain, where);
+  return plain != text ? text_value(plain, origin) : plain_scalar(plain, origin);
 }
 
 }  // namespace
 
-base::Result<Value> parse_value(std::string_view text, const std::string& where) {
+base::Result<Value> parse_value(std::string_view text, const Origin& origin) {
   const std::string_view value = trimmed(text);
   if (find_outside(value, ',') != std::string_view::npos)
-    return base::fail(base::Code::kConfig, "sweeps over several values are not supported", where,
-                      "Write [a,b] for a list, or 'quotes' around a value that holds a comma.");
-  return value_of(value, where, 0);
+    return refused("sweeps over several values are not supported", origin,
+                   "Write [a,b] for a list, or 'quotes' around a value that holds a comma.");
+  return value_of(value, origin, 0);
 }
 
 bool looks_like_override(std::string_view word) {
@@ -161,33 +161,32 @@ bool looks_like_override(std::string_view word) {
          std::all_of(key.begin(), key.end(), [](char c) { return key_char(c) || c == '@'; });
 }
 
-base::Result<Override> parse_override(std::string_view text, const std::string& where) {
+base::Result<Override> parse_override(std::string_view text, const Origin& origin) {
   const std::string_view body = text.starts_with('~') || text.starts_with('+') ? text.substr(1) : text;
   const auto equal = body.find('=');
-  Override result{std::string(base::trim(body.substr(0, equal))), {}, where};
+  Override result{std::string(base::trim(body.substr(0, equal))), {}, origin};
   if (text.starts_with('~') != (equal == std::string_view::npos))
-    return base::fail(base::Code::kConfig, "'" + std::string(text) + "' is not an override", where,
-                      "Write key=value, or ~key to take a key away.");
-  if (result.key.empty()) return base::fail(base::Code::kConfig, "'" + std::string(text) + "' names no key", where);
+    return refused("'" + std::string(text) + "' is not an override", origin,
+                   "Write key=value, or ~key to take a key away.");
+  if (result.key.empty()) return refused("'" + std::string(text) + "' names no key", origin);
   for (const char c : result.key)
     if (!key_char(c))
-      return base::fail(base::Code::kConfig,
-                        "'" + result.key + "' is not a key: '" + std::string(1, c) + "' is not allowed in one", where,
-                        c == '@' ? "Choose a preset by its group: ncu=default, nsys=default (`config show` lists them)."
-                                 : "Write names joined by dots: run.keep=5.");
+      return refused("'" + result.key + "' is not a key: '" + std::string(1, c) + "' is not allowed in one", origin,
+                     c == '@' ? "Choose a preset by its group: ncu=default, nsys=default (`config show` lists them)."
+                              : "Write names joined by dots: run.keep=5.");
   if (equal == std::string_view::npos) return result;
-  result.value = TRY(parse_value(body.substr(equal + 1), where));
+  result.value = TRY(parse_value(body.substr(equal + 1), origin));
   return result;
 }
 
-Override set_text(std::string key, std::string_view text, std::string where) {
-  Override result{std::move(key), plain_scalar(text, where), std::move(where)};
+Override set_text(std::string key, std::string_view text, Origin origin) {
+  Override result{std::move(key), plain_scalar(text, origin), std::move(origin)};
   result.value->literal = true;
   return result;
 }
 
-Override set_list(std::string key, const std::vector<std::string>& items, const std::string& where) {
-  Override result{std::move(key), list_value(items, where), where};
+Override set_list(std::string key, const std::vector<std::string>& items, const Origin& origin) {
+  Override result{std::move(key), list_value(items, origin), origin};
   for (Value& item : result.value->items) item.literal = true;
   return result;
 }

@@ -21,18 +21,18 @@ namespace rangescope::config {
 struct Override {
   std::string key;             ///< "run.keep", "ncu"
   std::optional<Value> value;  ///< absent for `~key`
-  std::string where;           ///< "argument 3: run.keep=5"
+  Origin origin;
 };
 
 /// One override. kConfig for what cannot be read, with what was probably meant.
-[[nodiscard]] base::Result<Override> parse_override(std::string_view text, const std::string& where);
+[[nodiscard]] base::Result<Override> parse_override(std::string_view text, const Origin& origin);
 
 /// A value alone, as after the '='.
-[[nodiscard]] base::Result<Value> parse_value(std::string_view text, const std::string& where);
+[[nodiscard]] base::Result<Value> parse_value(std::string_view text, const Origin& origin);
 
 /// What a flag means: `key` set to a value that is taken literally, with no grammar.
-[[nodiscard]] Override set_text(std::string key, std::string_view text, std::string where);
-[[nodiscard]] Override set_list(std::string key, const std::vector<std::string>& items, const std::string& where);
+[[nodiscard]] Override set_text(std::string key, std::string_view text, Origin origin);
+[[nodiscard]] Override set_list(std::string key, const std::vector<std::string>& items, const Origin& origin);
 
 /// True when `word` has the form of an override (and not of a flag or a file): `[+|~]name[.name...]=...`, or `~name`.
 [[nodiscard]] bool looks_like_override(std::string_view word);

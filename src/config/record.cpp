@@ -38,6 +38,15 @@ std::string redacted_flow(const Assignment& done, const base::Redactor& redactor
   return to_flow(*value);
 }
 
+/// An override repeats its value, which may be a secret: of variables their names are enough.
+std::string recorded_origin(const Assignment& done, const base::Redactor& redactor) {
+  const bool is_variable = done.key.find(".env.") != std::string::npos;
+  if (!is_variable || done.origin.source != Source::kOverride) return redactor.text(to_string(done.origin));
+  Origin without_value = done.origin;
+  without_value.name = without_value.name.substr(0, without_value.name.find('='));
+  return to_string(without_value);
+}
+
 }  // namespace
 
 std::string recorded_values(const Config& config) {
@@ -53,15 +62,12 @@ std::string recorded_inputs(const Config& config) {
   text += "groups:\n";
   for (const Choice& choice : config.choices) {
     text += "  - {group: " + choice.group + ", option: " + (choice.option.empty() ? "null" : flow(choice.option));
-    text += ", by: " + flow(redactor.text(choice.where)) + "}\n";
+    text += ", by: " + flow(redactor.text(to_string(choice.origin))) + "}\n";
   }
   text += "values:\n";
   for (const Assignment& done : config.history) {
     text += "  - {key: " + flow(done.key) + ", value: " + flow(redacted_flow(done, redactor));
-    // An argument is quoted in its place: "argument 3: workload.env.HF_TOKEN=...".
-    const auto equals = done.where.find('=');
-    const bool variable = done.key.find(".env.") != std::string::npos && equals != std::string::npos;
-    text += ", by: " + flow(variable ? done.where.substr(0, equals) : redactor.text(done.where)) + "}\n";
+    text += ", by: " + flow(recorded_origin(done, redactor)) + "}\n";
   }
   return text;
 }

@@ -16,11 +16,9 @@ std::vector<std::string> choices(std::string_view allowed) {
   return out;
 }
 
-tl::unexpected<base::Error> wrong(const Key& key, std::string_view path, const Value& value) {
-  return base::fail(base::Code::kConfig,
-                    std::string(path) + ": '" + base::printable(value.is_scalar() ? value.text : to_flow(value)) +
-                        "' is not " + describe(key),
-                    value.where);
+tl::unexpected<base::Error> wrong(const Key& key, const Value& value, std::string hint = {}) {
+  const std::string written = value.is_scalar() ? value.text : to_flow(value);
+  return refused("'" + base::printable(written) + "' is not " + describe(key), value.origin, std::move(hint));
 }
 
 std::optional<bool> as_bool(const Value& value) {
@@ -33,12 +31,10 @@ std::optional<bool> as_bool(const Value& value) {
   return std::nullopt;
 }
 
-base::Result<void> check_choice(const Key& key, std::string_view path, const Value& value) {
+base::Result<void> check_choice(const Key& key, const Value& value) {
   const auto allowed = choices(key.allowed);
   if (allowed.empty() || std::find(allowed.begin(), allowed.end(), value.text) != allowed.end()) return {};
-  return base::fail(base::Code::kConfig,
-                    std::string(path) + ": '" + base::printable(value.text) + "' is not " + describe(key), value.where,
-                    base::did_you_mean(value.text, allowed));
+  return wrong(key, value, base::did_you_mean(value.text, allowed));
 }
 
 std::optional<double> scaled(std::string_view text, std::initializer_list<std::pair<std::string_view, double>> units,
@@ -118,7 +114,7 @@ const Key* find_flag(std::string_view flag) {
   return nullptr;
 }
 
-base::Error unknown_key(std::string_view path, const std::string& where, std::span<const std::string> other_names) {
+base::Error unknown_key(std::string_view path, const Origin& origin, std::span<const std::string> other_names) {
   std::vector<std::string> known(other_names.begin(), other_names.end());
   for (const Key& key : keys()) known.emplace_back(key.path);
   std::string hint = base::removal_hint(path);
@@ -133,69 +129,56 @@ base::Error unknown_key(std::string_view path, const std::string& where, std::sp
     if (!same.empty() && same.size() <= 3) hint = "did you mean " + base::join(same, " or ") + "?";
   }
   if (hint.empty()) hint = "List the keys with `rangescope config show`.";
-  return {base::Code::kConfig, "unknown key '" + base::printable(path) + "'", where, hint};
+  return {base::Code::kConfig, "unknown key '" + base::printable(path) + "'", to_string(origin), hint};
 }
 
 base::Result<void> check_names(const std::string& path, const Value& value) {
   if (find_key(path) != nullptr) return {};
-  if (!is_section(path)) return tl::make_unexpected(unknown_key(path, value.where));
+  if (!is_section(path)) return tl::make_unexpected(unknown_key(path, value.origin));
   for (const Entry& entry : value.entries) {
     if (const auto dot = entry.key.find('.'); dot != std::string::npos)
-      return base::fail(base::Code::kConfig, "key '" + base::printable(entry.key) + "' has a dot in it",
-                        entry.value.where,
-                        "Write `" + base::printable(entry.key.substr(0, dot)) + ":` and below it `" +
-                            base::printable(entry.key.substr(dot + 1)) + ": ...`.");
+      return refused("key '" + base::printable(entry.key) + "' has a dot in it", entry.value.origin,
+                     "Write `" + base::printable(entry.key.substr(0, dot)) + ":` and below it `" +
+                         base::printable(entry.key.substr(dot + 1)) + ": ...`.");
     TRY(check_names(joined_path(path, entry.key), entry.value));
   }
   return {};
 }
 
-base::Result<void> check(const Key& key, std::string_view path, Value& value) {
+base::Result<void> check(const Key& key, Value& value) {
   if (value.is_null() || key.type == KeyType::kAny) return {};
   if (key.type == KeyType::kMap) {
-    if (path != key.path) {  // one entry of it
-      if (!value.is_scalar())
-        return base::fail(base::Code::kConfig, std::string(path) + ": a text is expected, not a list or a map",
-                          value.where);
-      return {};
-    }
-    if (!value.is_map()) return wrong(key, path, value);
-    for (const Entry& entry : value.entries)
-      if (!entry.value.is_scalar())
-        return base::fail(base::Code::kConfig,
-                          std::string(path) + "." + entry.key + ": a text is expected, not a list or a map",
-                          entry.value.where);
+    if (!value.is_map()) return wrong(key, value);
     return {};
   }
   if (key.type == KeyType::kList || key.type == KeyType::kExpressions) {
-    if (value.is_map()) return wrong(key, path, value);
+    if (value.is_map()) return wrong(key, value);
     if (value.is_scalar()) {
       Value list;
       list.kind = Kind::kList;
-      list.where = value.where;
+      list.origin = value.origin;
       if (!value.text.empty() || value.kind != Kind::kText) list.items.push_back(value);
       value = std::move(list);
     }
     for (const Value& item : value.items) {
-      if (!item.is_scalar() || item.is_null())
-        return base::fail(base::Code::kConfig, std::string(path) + ": an item is not text", item.where);
-      TRY(check_choice(key, path, item));
+      if (!item.is_scalar() || item.is_null()) return refused("an item is not text", item.origin);
+      TRY(check_choice(key, item));
     }
     return {};
   }
-  if (!value.is_scalar()) return wrong(key, path, value);
+  if (!value.is_scalar()) return wrong(key, value);
   switch (key.type) {
     case KeyType::kBool: {
       const auto boolean = as_bool(value);
-      if (!boolean) return wrong(key, path, value);
+      if (!boolean) return wrong(key, value);
       value.kind = Kind::kBool;
       value.boolean = *boolean;
       value.text = *boolean ? "true" : "false";
       return {};
     }
     case KeyType::kInt: {
-      Value typed = value.kind == Kind::kText ? plain_scalar(base::trim(value.text), value.where) : value;
-      if (typed.kind != Kind::kInt || typed.number < key.min || typed.number > key.max) return wrong(key, path, value);
+      Value typed = value.kind == Kind::kText ? plain_scalar(base::trim(value.text), value.origin) : value;
+      if (typed.kind != Kind::kInt || typed.number < key.min || typed.number > key.max) return wrong(key, value);
       value = std::move(typed);
       return {};
     }
@@ -203,13 +186,13 @@ base::Result<void> check(const Key& key, std::string_view path, Value& value) {
       // YAML and Hydra type `none`-like words as text already; on/off/true/false were typed as booleans by their
       // spelling.
       value.kind = Kind::kText;
-      return check_choice(key, path, value);
+      return check_choice(key, value);
     }
     case KeyType::kDuration:
-      if (!parse_duration(value.text)) return wrong(key, path, value);
+      if (!parse_duration(value.text)) return wrong(key, value);
       return {};
     case KeyType::kSize:
-      if (!parse_size(value.text)) return wrong(key, path, value);
+      if (!parse_size(value.text)) return wrong(key, value);
       return {};
     default: value.kind = Kind::kText; return {};
   }
@@ -217,21 +200,33 @@ base::Result<void> check(const Key& key, std::string_view path, Value& value) {
 
 namespace {
 
-base::Result<void> check_below(Value& value, const std::string& path) {
-  for (Entry& entry : value.entries) {
-    const std::string at = path.empty() ? entry.key : path + "." + entry.key;
-    const Key* key = find_key(at);
-    if (key && key->path == at) {
-      TRY(check(*key, at, entry.value));
+/// The value of the key `path`, and that of every name in a map of texts.
+base::Result<void> check_key(const Key& key, const std::string& path, Value& value) {
+  if (auto fits = check(key, value); !fits) {
+    base::Error error = std::move(fits).error();
+    error.what = path + ": " + error.what;
+    return tl::make_unexpected(std::move(error));
+  }
+  if (key.type != KeyType::kMap) return {};
+  for (const Entry& entry : value.entries)
+    if (!entry.value.is_scalar())
+      return refused(joined_path(path, entry.key) + ": a text is expected, not a list or a map", entry.value.origin);
+  return {};
+}
+
+base::Result<void> check_below(Value& section, const std::string& path) {
+  for (auto& [name, value] : section.entries) {
+    const std::string value_path = joined_path(path, name);
+    if (const Key* key = find_key(value_path); key != nullptr && key->path == value_path) {
+      TRY(check_key(*key, value_path, value));
       continue;
     }
-    if (!is_section(at)) return tl::make_unexpected(unknown_key(at, entry.value.where));
-    if (entry.value.is_null()) continue;
-    if (!entry.value.is_map())
-      return base::fail(base::Code::kConfig,
-                        at + " is a section of keys and cannot be '" + base::printable(to_flow(entry.value)) + "'",
-                        entry.value.where, "Set one of its keys: `rangescope config show " + at + "` lists them.");
-    TRY(check_below(entry.value, at));
+    if (!is_section(value_path)) return tl::make_unexpected(unknown_key(value_path, value.origin));
+    if (value.is_null()) continue;
+    if (!value.is_map())
+      return refused(value_path + " is a section of keys and cannot be '" + base::printable(to_flow(value)) + "'",
+                     value.origin, "Set one of its keys: `rangescope config show " + value_path + "` lists them.");
+    TRY(check_below(value, value_path));
   }
   return {};
 }

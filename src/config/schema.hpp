@@ -54,14 +54,14 @@ struct Key {
 [[nodiscard]] std::string_view type_name(KeyType type);
 
 /// kConfig with the nearest key, or the nearest of `other_names`, when `path` is none.
-[[nodiscard]] base::Error unknown_key(std::string_view path, const std::string& where,
+[[nodiscard]] base::Error unknown_key(std::string_view path, const Origin& origin,
                                       std::span<const std::string> other_names = {});
 
 /// Checks that `path` is a key or a section, and that all names inside `value` are too. kConfig with the nearest key.
 [[nodiscard]] base::Result<void> check_names(const std::string& path, const Value& value);
 /// Checks one value against its key and brings it into the key's type (a scalar becomes a list of one, "on" becomes
-/// true). Null is allowed everywhere and means "not set". kConfig with the value's place.
-[[nodiscard]] base::Result<void> check(const Key& key, std::string_view path, Value& value);
+/// true). Null is allowed everywhere and means "not set". kConfig with the value's place: "'-5' is not a duration".
+[[nodiscard]] base::Result<void> check(const Key& key, Value& value);
 /// Checks a whole tree: every leaf has a key and fits it.
 [[nodiscard]] base::Result<void> check_tree(Value& root);
 

@@ -55,7 +55,7 @@ base::Result<void> walk(const Value& value, const std::string& path, const fs::p
   const bool nothing = value.is_null() || (!value.is_scalar() && value.items.empty());
   if (nothing || !needs_trust(path)) return {};
   return base::fail(base::Code::kPermission, "sets " + base::printable(path) + ", and you did not trust this file",
-                    value.where, how_to_trust(file));
+                    to_string(value.origin), how_to_trust(file));
 }
 
 }  // namespace

@@ -20,15 +20,15 @@ Value* Value::find(std::string_view key) {
   return nullptr;
 }
 
-Value& Value::get_or_add(std::string_view key, const std::string& where_added) {
+Value& Value::get_or_add(std::string_view key, const Origin& added_by) {
   if (!is_map()) {
     *this = Value{};
     kind = Kind::kMap;
-    where = where_added;
+    origin = added_by;
   }
   if (Value* old = find(key)) return *old;
   entries.push_back({std::string(key), Value{}});
-  entries.back().value.where = where_added;
+  entries.back().value.origin = added_by;
   return entries.back().value;
 }
 
@@ -41,10 +41,10 @@ bool Value::erase(std::string_view key) {
   return false;
 }
 
-Value plain_scalar(std::string_view text, std::string where) {
+Value plain_scalar(std::string_view text, Origin origin) {
   Value value;
   value.text = text;
-  value.where = std::move(where);
+  value.origin = std::move(origin);
   const std::string low = base::lower(text);
   if (low.empty() || low == "null" || text == "~") return value;
   if (low == "true" || low == "false") {
@@ -89,19 +89,19 @@ Value plain_scalar(std::string_view text, std::string where) {
   return value;
 }
 
-Value text_value(std::string_view text, std::string where) {
+Value text_value(std::string_view text, Origin origin) {
   Value value;
   value.kind = Kind::kText;
   value.text = text;
-  value.where = std::move(where);
+  value.origin = std::move(origin);
   return value;
 }
 
-Value list_value(const std::vector<std::string>& items, const std::string& where) {
+Value list_value(const std::vector<std::string>& items, const Origin& origin) {
   Value value;
   value.kind = Kind::kList;
-  value.where = where;
-  for (const std::string& item : items) value.items.push_back(text_value(item, where));
+  value.origin = origin;
+  for (const std::string& item : items) value.items.push_back(text_value(item, origin));
   return value;
 }
 
@@ -205,7 +205,8 @@ void block(const Value& value, std::size_t indent, bool comments, std::string& o
       continue;
     }
     out += " " + to_flow(entry.value);
-    if (comments && !entry.value.where.empty()) out += "  # " + base::printable(entry.value.where);
+    if (comments && entry.value.origin.source != Source::kNone)
+      out += "  # " + base::printable(to_string(entry.value.origin));
     out += "\n";
   }
 }

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "config/origin.hpp"
+
 namespace rangescope::config {
 
 enum class Kind : std::uint8_t { kNull, kBool, kInt, kDouble, kText, kList, kMap };
@@ -23,7 +25,7 @@ struct Value {
   std::string text;            ///< scalars: as written
   std::vector<Value> items;    ///< of kList
   std::vector<Entry> entries;  ///< of kMap, in order
-  std::string where;     ///< "conf/config.yaml:12:3", "argument 2: run.keep=5", "environment RANGESCOPE__RUN__KEEP"
+  Origin origin;
   bool literal = false;  ///< text that holds no interpolation, whatever it looks like
   bool secret = false;   ///< came from a secret-looking environment variable: never printed
 
@@ -35,7 +37,7 @@ struct Value {
   [[nodiscard]] const Value* find(std::string_view key) const;
   [[nodiscard]] Value* find(std::string_view key);
   /// The entry of a map, added (null) when it is not there; a value that is no map becomes an empty one first.
-  Value& get_or_add(std::string_view key, const std::string& where_added);
+  Value& get_or_add(std::string_view key, const Origin& added_by);
   bool erase(std::string_view key);
 };
 
@@ -46,9 +48,9 @@ struct Entry {
 
 /// A plain (unquoted) scalar typed as YAML 1.2 and Hydra type it: null, true, false, 12, 1_000, 0.5, inf, nan, else
 /// text.
-[[nodiscard]] Value plain_scalar(std::string_view text, std::string where);
-[[nodiscard]] Value text_value(std::string_view text, std::string where);
-[[nodiscard]] Value list_value(const std::vector<std::string>& items, const std::string& where);
+[[nodiscard]] Value plain_scalar(std::string_view text, Origin origin);
+[[nodiscard]] Value text_value(std::string_view text, Origin origin);
+[[nodiscard]] Value list_value(const std::vector<std::string>& items, const Origin& origin);
 
 /// "pipeline.ncu" of "pipeline" and "ncu"; "" is the root.
 [[nodiscard]] std::string joined_path(std::string_view section, std::string_view name);
@@ -60,7 +62,7 @@ void merge(Value& base, const Value& over);
 
 /// One line in flow style: `[cuda, nvtx]`, `{a: 1}`, `null`. Secrets show as <redacted>.
 [[nodiscard]] std::string to_flow(const Value& value);
-/// Block-style YAML that the reader of this room reads back as the same value. `comments`: adds `# where` to each
+/// Block-style YAML that the reader of this room reads back as the same value. `comments`: adds `# origin` to each
 /// scalar.
 [[nodiscard]] std::string to_yaml(const Value& value, bool comments = false);
 

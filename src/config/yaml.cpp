@@ -27,7 +27,7 @@ struct Refused : std::runtime_error {
 
 class Builder : public YAML::EventHandler {
  public:
-  explicit Builder(const std::string& name) : name_(name) {}
+  Builder(const std::string& name, Source source) : name_(name), source_(source) {}
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -58,8 +58,8 @@ class Builder : public YAML::EventHandler {
   }
   void OnMapEnd() override { close(); }
 
-  [[nodiscard]] std::string place(const YAML::Mark& mark) const {
-    return name_ + ":" + std::to_string(mark.line + 1) + ":" + std::to_string(mark.column + 1);
+  [[nodiscard]] Origin place(const YAML::Mark& mark) const {
+    return {.source = source_, .name = name_, .line = mark.line + 1, .column = mark.column + 1};
   }
   Value root;
 
@@ -83,7 +83,7 @@ class Builder : public YAML::EventHandler {
     if (stack_.size() > 200) throw Refused("nested more than 200 deep", mark);
     Frame frame;
     frame.value.kind = kind;
-    frame.value.where = place(mark);
+    frame.value.origin = place(mark);
     frame.anchor = anchor;
     frame.mark = mark;
     stack_.push_back(std::move(frame));
@@ -112,7 +112,7 @@ class Builder : public YAML::EventHandler {
         throw Refused("merge keys (<<) are not supported", mark,
                       "Write the keys out, or put them into a file of a config group.");
       if (const Value* first = frame.value.find(value.text))
-        throw Refused("key '" + value.text + "' is in one map twice (first at " + first->where + ")", mark,
+        throw Refused("key '" + value.text + "' is in one map twice (first at " + to_string(first->origin) + ")", mark,
                       "Remove one of the two.");
       frame.key = value.text;
       frame.has_key = true;
@@ -123,6 +123,7 @@ class Builder : public YAML::EventHandler {
   }
 
   const std::string& name_;
+  const Source source_;
   std::vector<Frame> stack_;
   std::map<YAML::anchor_t, Value> anchors_;
   std::size_t nodes_ = 0;
@@ -130,32 +131,31 @@ class Builder : public YAML::EventHandler {
 
 }  // namespace
 
-base::Result<Value> parse_yaml(std::string_view text, const std::string& name) {
-  Builder builder(name);
+base::Result<Value> parse_yaml(std::string_view text, const std::string& name, Source source) {
+  Builder builder(name, source);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     if (parser.HandleNextDocument(builder)) {
-      Builder second(name);
+      Builder second(name, source);
       if (parser.HandleNextDocument(second))
         return base::fail(base::Code::kConfig, "the file holds more than one YAML document", name,
                           "Keep one document a file.");
     }
-  } catch (const Refused& refused) {
-    return base::fail(base::Code::kConfig, refused.what(), builder.place(refused.mark), refused.hint);
+  } catch (const Refused& mistake) {
+    return refused(mistake.what(), builder.place(mistake.mark), mistake.hint);
   } catch (const YAML::Exception& error) {
-    return base::fail(base::Code::kConfig, "not YAML: " + error.msg, builder.place(error.mark));
+    return refused("not YAML: " + error.msg, builder.place(error.mark));
   } catch (const std::exception& error) {
     return base::fail(base::Code::kConfig, std::string("not YAML: ") + error.what(), name);
   }
   Value root = std::move(builder.root);
   if (root.is_null()) {
     root.kind = Kind::kMap;
-    root.where = name;
+    root.origin = {.source = source, .name = name};
   }
   if (!root.is_map())
-    return base::fail(base::Code::kConfig, "the root of a configuration file must be a map of keys",
-                      root.where.empty() ? name : root.where, "Write `key: value` lines.");
+    return refused("the root of a configuration file must be a map of keys", root.origin, "Write `key: value` lines.");
   return root;
 }
 

@@ -33,12 +33,13 @@ class Engine : public testing::Test {
     config::Inputs in;
     in.shipped = fs::path(RANGESCOPE_SOURCE_DIR) / "conf";
     for (const std::string& word : words) {
-      auto parsed = config::parse_override(word, "argument: " + word);
+      auto parsed = config::parse_override(word, {.source = config::Source::kOverride, .name = word});
       EXPECT_TRUE(parsed) << word;
       if (parsed) in.overrides.push_back(std::move(*parsed));
     }
-    in.overrides.push_back(config::set_text("run.root", (folder_.path() / "runs").string(), "test"));
-    in.overrides.push_back(config::set_list("workload.command", program, "test"));
+    const config::Origin origin{.source = config::Source::kProgram};
+    in.overrides.push_back(config::set_text("run.root", (folder_.path() / "runs").string(), origin));
+    in.overrides.push_back(config::set_list("workload.command", program, origin));
     const auto config = config::compose(in);
     EXPECT_TRUE(config) << (config ? "" : base::to_string(config.error()));
     Settings settings;

@@ -35,7 +35,7 @@ base::Result<std::pair<std::vector<std::string>, std::string>> latest(const conf
   bool given[2] = {};
   for (const config::Assignment& done : config.history) {
     if (done.key != key && done.key != alias) continue;
-    const bool argument = on_command_line(done.where);
+    const bool argument = done.origin.on_command_line();
     if (argument) given[done.key == alias] = true;
     if (argument || !config.list(done.key).empty()) chosen = done.key == key ? key : alias;
   }
@@ -91,18 +91,15 @@ base::Result<model::KernelSelection> kernels_of(const config::Config& config) {
   return kernels;
 }
 
-bool on_command_line(const std::string& where) {
-  return where.starts_with("argument");
-}
-
 constexpr std::string_view kCaptureRange = "pipeline.nsys.capture_range";
 
 std::string_view gating_key(const config::Config& config) {
   if (config.flag("pipeline.nsys.enable") || config.set_by_user("pipeline.nsys.enable")) return {};
   for (const config::Choice& choice : config.choices)
-    if (choice.group == "collector" && on_command_line(choice.where)) return {};
+    if (choice.group == "collector" && choice.origin.on_command_line()) return {};
   if (config.flag("pipeline.nsys.gating_nvtx")) return "pipeline.nsys.gating_nvtx";
-  if (on_command_line(config.where("pipeline.nsys.nvtx_capture")) && !config.list("pipeline.nsys.nvtx_capture").empty())
+  if (config.origin("pipeline.nsys.nvtx_capture").on_command_line() &&
+      !config.list("pipeline.nsys.nvtx_capture").empty())
     return "pipeline.nsys.nvtx_capture";
   const bool gated = config.text(kCaptureRange).value_or("none") != "none" && !opens_window_by_calls(config);
   return gated ? kCaptureRange : std::string_view{};
@@ -116,7 +113,7 @@ bool opens_window_by_calls(const config::Config& config) {
 void warn_of_idle_keys(const config::Config& config) {
   std::map<std::string, std::string> idle;  // stage -> its keys
   for (const config::Assignment& done : config.history) {
-    if (!on_command_line(done.where)) continue;
+    if (!done.origin.on_command_line()) continue;
     for (const std::string stage : {"nsys", "ncu"}) {
       const std::string section = "pipeline." + stage + ".";
       // Aliases mean every stage.
@@ -132,7 +129,7 @@ void warn_of_idle_keys(const config::Config& config) {
     for (const config::Assignment& done : config.history)
       for (const std::string_view key :
            {"per", "rounds", "passes", "flush_caches", "arm_wait", "skip_first", "trace_first"})
-        if (on_command_line(done.where) && done.key == "pipeline.native." + std::string(key))
+        if (done.origin.on_command_line() && done.key == "pipeline.native." + std::string(key))
           base::warn("no metrics are requested, so there is no use for " + done.key + "; add --metrics");
   if (config.integer("ranges.every").value_or(1) > 1 && config.list("pipeline.native.metrics").empty() &&
       !config.flag("pipeline.ncu.enable"))

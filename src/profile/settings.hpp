@@ -19,8 +19,6 @@ namespace rangescope::profile {
 /// alias the one that was set last. kUsage where both are on the command line, and for what cannot be parsed.
 [[nodiscard]] base::Result<model::RangeSelection> ranges_of(const config::Config& config);
 [[nodiscard]] base::Result<model::KernelSelection> kernels_of(const config::Config& config);
-/// Is this the place (Config::where) of a value of the command line?
-[[nodiscard]] bool on_command_line(const std::string& where);
 /// The key that asks for a gated recording, which only nsys makes; "" when none does, when nsys is on, or when somebody
 /// decided about nsys (by its key or by a choice of collector).
 [[nodiscard]] std::string_view gating_key(const config::Config& config);

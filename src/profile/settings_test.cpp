@@ -1,0 +1,73 @@
+#include "profile/settings.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+namespace rangescope::profile {
+namespace settings_test {
+
+using Words = std::vector<std::string>;
+
+/// The shipped configuration with these assignments, by the command line or by the environment.
+config::Config composed(const Words& assignments, config::Source source = config::Source::kOverride) {
+  config::Inputs inputs;
+  inputs.shipped = std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "conf";
+  for (const std::string& word : assignments) {
+    auto parsed = config::parse_override(word, {.source = source, .name = word});
+    EXPECT_TRUE(parsed.has_value()) << word;
+    if (parsed) inputs.overrides.push_back(std::move(*parsed));
+  }
+  auto config = config::compose(inputs);
+  EXPECT_TRUE(config.has_value()) << (config ? "" : base::to_string(config.error()));
+  return config ? std::move(*config) : config::Config{};
+}
+
+Words included(const config::Config& config) {
+  const auto ranges = ranges_of(config);
+  if (!ranges) return {base::to_string(ranges.error())};
+  Words written;
+  for (const model::RangeTerm& term : ranges->include) written.push_back(term.written);
+  return written;
+}
+
+const std::string kAlias = "pipeline.ncu.ncu_cli.nvtx.include";
+
+TEST(Ranges, OfAKeyAndItsAliasTheLastOneCounts) {
+  EXPECT_EQ(included(composed({"ranges.include=decode"})), Words{"decode"});
+  EXPECT_EQ(included(composed({kAlias + "=decode"})), Words{"decode"});
+  const config::Source variable = config::Source::kEnvironment;
+  EXPECT_EQ(included(composed({kAlias + "=decode", "ranges.include=prefill"}, variable)), Words{"prefill"});
+  EXPECT_EQ(included(composed({"ranges.include=prefill", kAlias + "=decode"}, variable)), Words{"decode"});
+}
+
+TEST(Ranges, AKeyAndItsAliasOnOneCommandLineAreRefused) {
+  const auto ranges = ranges_of(composed({"ranges.include=prefill", kAlias + "=decode"}));
+  ASSERT_FALSE(ranges.has_value());
+  EXPECT_EQ(ranges.error().code, base::Code::kUsage);
+  EXPECT_EQ(ranges.error().what, "two names of one option: --nvtx-include is another name of --include");
+}
+
+TEST(Gating, AsksForNsysUnlessSomebodyDecided) {
+  EXPECT_EQ(gating_key(composed({})), "");
+  EXPECT_EQ(gating_key(composed({"pipeline.nsys.gating_nvtx=true"})), "pipeline.nsys.gating_nvtx");
+  EXPECT_EQ(gating_key(composed({"pipeline.nsys.gating_nvtx=true", "pipeline.nsys.enable=false"})), "");
+  EXPECT_EQ(gating_key(composed({"pipeline.nsys.gating_nvtx=true", "collector=native"})), "");
+  EXPECT_EQ(gating_key(composed({"pipeline.nsys.nvtx_capture=decode"})), "pipeline.nsys.nvtx_capture");
+  const config::Source variable = config::Source::kEnvironment;
+  EXPECT_EQ(gating_key(composed({"pipeline.nsys.nvtx_capture=decode"}, variable)), "");
+  EXPECT_EQ(gating_key(composed({"pipeline.nsys.gating_nvtx=true", "collector=native"}, variable)),
+            "pipeline.nsys.gating_nvtx");
+}
+
+TEST(NcuOptions, PresetsAreNotAskedFor) {
+  const auto preset = ncu_options(composed({"ncu=quick"}));
+  EXPECT_EQ(preset.values.at("launch_count"), Words{"5"});
+  EXPECT_EQ(preset.asked.count("launch_count"), 0u);
+  const auto asked = ncu_options(composed({"ncu=quick", "pipeline.ncu.ncu_cli.launch_count=3"}));
+  EXPECT_EQ(asked.values.at("launch_count"), Words{"3"});
+  EXPECT_EQ(asked.asked.count("launch_count"), 1u);
+}
+
+}  // namespace settings_test
+}  // namespace rangescope::profile
