@@ -1,12 +1,13 @@
 #include "read/registry.hpp"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <charconv>
 
 #include "base/embedded.hpp"
 #include "base/fs.hpp"
 #include "base/text.hpp"
-#include "read/averages/reader.hpp"
 #include "read/kineto/reader.hpp"
 #include "read/native/reader.hpp"
 #include "read/ncu/csv/reader.hpp"
@@ -14,7 +15,6 @@
 #include "read/nsys/csv/reader.hpp"
 #include "read/nsys/rep/reader.hpp"
 #include "read/nsys/sqlite/reader.hpp"
-#include "read/printed.hpp"
 #include "read/proton/reader.hpp"
 #include "read/rocm/reader.hpp"
 #include "read/xla/reader.hpp"
@@ -24,8 +24,11 @@ RANGESCOPE_EMBED(registry, RANGESCOPE_TSV);
 namespace rangescope::read {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::size_t kHead = 4096;
-constexpr std::size_t kSchema = 65536;  ///< the schema of a database is in its first pages
+constexpr std::size_t kSchema = 65536;              ///< its schema is in a database's first pages
+constexpr std::size_t kLog = std::size_t{1} << 20;  ///< in which a table is looked for
 
 /// What people give instead of a file that can be read, and what to do then.
 struct Lookalike {
@@ -54,79 +57,80 @@ const std::vector<Lookalike>& lookalikes() {
   return table;
 }
 
-/// True when ncu printed text for people: "[4700] zoo@127.0.0.1" and indented kernels below, or how it got on.
-bool is_ncu_text(std::string_view head) {
-  std::size_t at = 0;
-  for (std::string_view line; next_line(head, at, line);) {
-    const std::size_t close = line.find("] ");
-    for (const std::string_view talk : {"==PROF== ", "==WARNING== ", "==ERROR== "})
-      if (line.starts_with(talk)) return true;
-    if (line.starts_with('[') && close != std::string_view::npos && base::to_uint(line.substr(1, close - 1)) &&
-        line.find('@', close) != std::string_view::npos)
-      return true;
-  }
-  return false;
+/// The first row of `where` whose words fit; null where none does.
+const Lookalike* first_row(std::string_view where, const auto& fits) {
+  for (const Lookalike& row : lookalikes())
+    if (row.where == where && fits(row.words)) return &row;
+  return nullptr;
 }
 
-/// True when nsys stats printed a table for people, or with tabs: no comma in a line with a unit of time.
-bool is_nsys_text(std::string_view head) {
-  if (head.find('\0') != std::string_view::npos) return false;
-  for (const std::string_view unit : {"(ns)", "(us)", "(ms)"}) {
-    const std::size_t at = head.find(unit);
-    if (at == std::string_view::npos) continue;
-    const std::size_t begin = head.rfind('\n', at) + 1, end = head.find('\n', at);
-    return head.substr(begin, end - begin).find(',') == std::string_view::npos;
-  }
-  return false;
+struct Holds {
+  std::string_view bytes;
+  bool operator()(std::string_view words) const { return bytes.find(words) != std::string_view::npos; }
+};
+
+/// The bytes in which printed tables are looked for: in a log, a program's output precedes them.
+std::string log_text(std::string_view head, const fs::path& path) {
+  const bool is_binary = head.find('\0') != std::string_view::npos;
+  if (head.size() == kHead && !is_binary)
+    if (auto more = base::read_head(path, kLog)) return std::move(*more);
+  return std::string(head);
 }
 
-base::Error not_understood(std::string_view head, const std::filesystem::path& path, bool folder) {
-  base::Error error{base::Code::kBadData, "no reader understands this: ", path.string(), {}};
-  for (const Reader* reader : readers())
-    error.hint += (error.hint.empty() ? "Give a file of one of these formats: " : ", ") + std::string(reader->name);
-  if (folder) {
-    error.what += "it is a folder without captures of rangescope";
-  } else if (head.empty()) {
-    error.what += "it is empty";
-    error.hint = "Whatever should have written it failed, or it was not copied whole.";
-  } else {
-    error.what += "it starts with \"" + base::printable(head.substr(0, 24)) + '"';
-  }
-  const auto told = [&](std::string_view where, auto&& fits) {
-    for (const Lookalike& known : lookalikes()) {
-      if (known.where != where || !fits(known.words)) continue;
-      error.what = known.what;
-      error.hint = known.hint;
-      return;
-    }
+const Lookalike* lookalike_of(std::string_view head, std::string_view text, const fs::path& path) {
+  const RE2::Options any_bytes(RE2::Latin1);
+  const auto matches = [&](const std::string& expression) {
+    return RE2::PartialMatch(text, RE2(expression, any_bytes));
   };
-  const auto holds = [](std::string_view text) {
-    return [text](const std::string& words) { return text.find(words) != std::string_view::npos; };
-  };
-  told("begin", [&](const std::string& words) { return head.starts_with(words); });
-  told("ending", [&](const std::string& words) { return path.filename().string().ends_with(words); });
+  if (const Lookalike* row = first_row("match", matches)) return row;
   const std::string unpacked = kineto::unpacked_head(head);
   const std::string_view json = base::trim(unpacked.empty() ? head : unpacked);
-  if ((json.starts_with('{') || json.starts_with('[')) && !is_ncu_text(json)) {
-    told("json", holds(json));
+  if (json.starts_with('{') || json.starts_with('[')) return first_row("json", Holds{json});
+  if (head.starts_with("SQLite format 3"))
+    if (const auto schema = base::read_head(path, kSchema))
+      if (const Lookalike* row = first_row("database", Holds{*schema})) return row;
+  const std::string name = path.filename().string();
+  const auto ends_name = [&](const std::string& ending) { return name.ends_with(ending); };
+  if (const Lookalike* row = first_row("ending", ends_name)) return row;
+  return first_row("begin", [&](const std::string& words) { return head.starts_with(words); });
+}
+
+/// ": ==ERROR== ..." with the first error that ncu printed; "" where it printed none.
+std::string ncu_error(std::string_view text) {
+  constexpr std::size_t kLongest = 200;
+  const std::size_t begin = text.find("==ERROR== ");
+  if (begin == std::string_view::npos) return {};
+  const std::string_view line = text.substr(begin, text.find('\n', begin) - begin);
+  return ": " + base::printable(line.substr(0, kLongest));
+}
+
+std::string reader_names() {
+  std::string names;
+  for (const Reader* reader : readers()) {
+    if (!names.empty()) names += ", ";
+    names += reader->name;
+  }
+  return names;
+}
+
+base::Error not_understood(std::string_view head, const fs::path& path, bool folder) {
+  base::Error error{base::Code::kBadData, "no reader understands this: ", path.string(), {}};
+  error.hint = "Give a file of one of these formats: " + reader_names();
+  if (folder) {
+    error.what += "it is a folder without captures of rangescope";
     return error;
   }
-  if (head.starts_with("SQLite format 3"))
-    if (const auto schema = base::read_head(path, kSchema)) told("database", holds(*schema));
-  if (head.starts_with('\x80') && head.find("segments") != std::string_view::npos) {
-    error.what = "this is a snapshot of GPU memory of PyTorch (pickle), which has no times of kernels";
-    error.hint = "Look at it at https://pytorch.org/memory_viz; for times, record with rangescope profile -- COMMAND.";
+  if (head.empty()) {
+    error.what += "it is empty";
+    error.hint = "Whatever should have written it failed, or it was not copied whole.";
+    return error;
   }
-  if (is_nsys_text(head)) {
-    error.what = "this may be a table of nsys stats, but its columns are not separated by commas";
-    error.hint = "Print it with: nsys stats --format csv";
-  }
-  told("print", holds(head));
-  if (is_ncu_text(head)) {
-    error.what = "this is what ncu prints for people, without a table";
-    error.hint = "Give the report itself (.ncu-rep), or print it with `ncu --import FILE --csv`.";
-    if (const std::size_t at = head.find("==ERROR== "); at != std::string_view::npos)
-      error.what += ": " + base::printable(head.substr(at, std::min(head.find('\n', at) - at, std::size_t{200})));
+  const std::string text = log_text(head, path);
+  if (const Lookalike* row = lookalike_of(head, text, path)) {
+    error.what = std::string(row->what) + ncu_error(text);
+    error.hint = row->hint;
+  } else {
+    error.what += "it starts with \"" + base::printable(head.substr(0, 24)) + '"';
   }
   return error;
 }
@@ -134,10 +138,9 @@ base::Error not_understood(std::string_view head, const std::filesystem::path& p
 }  // namespace
 
 std::span<const Reader* const> readers() {
-  static constexpr const Reader* kAll[] = {&native::kReader,   &nsys_sqlite::kReader, &nsys_rep::kReader,
-                                           &nsys_csv::kReader, &ncu_report::kReader,  &ncu_csv::kReader,
-                                           &rocm::kReader,     &kineto::kReader,      &averages::kReader,
-                                           &proton::kReader,   &xla::kReader};
+  static constexpr const Reader* kAll[] = {
+      &native::kReader,  &nsys_sqlite::kReader, &nsys_rep::kReader, &nsys_csv::kReader, &ncu_report::kReader,
+      &ncu_csv::kReader, &rocm::kReader,        &kineto::kReader,   &proton::kReader,   &xla::kReader};
   return kAll;
 }
 

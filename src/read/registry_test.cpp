@@ -74,10 +74,6 @@ TEST(Lookalikes, AreNamed) {
        "this is an execution trace of PyTorch, which has no times | "},
       {"<?xml version=\"1.0\"?>\n<session version=\"2\" name=\"NewSession1.nvvp\">",
        "this is a session of NVIDIA's Visual Profiler, which is not read | Record the program"},
-      {"[libprotobuf ERROR message_lite.cc:122] Can't parse message\n==ERROR== Failed to load report file "
-       "'x.ncu-rep'.\n",
-       "this is what ncu prints for people, without a table: ==ERROR== Failed to load report file"},
-      {"[4700] zoo@127.0.0.1\n  gemm(int), Context 1\n", "this is what ncu prints for people, without a table"},
       {"<!doctype html>", "this is HTML or XML | "},
       {"PK\x03\x04zip", "this is a zip archive | Unpack it first: unzip FILE"},
       {"\xfd"s + "7zXZ", "this is an xz file | "},
@@ -86,15 +82,93 @@ TEST(Lookalikes, AreNamed) {
       {"PAR1....", "this is a Parquet file, which nsys export writes | "},
       {"\x89HDF\r\n", "this is HDF5, which nsys export writes | "},
       {"ARROW1", "this is an Arrow file, which nsys export writes | "},
-      {"==9587== NVPROF is profiling process 9587, command: ./app\n==9587== Profiling result:\n   Start  Duration\n",
-       "this is what nvprof prints, which is not read | Record the program with rangescope profile"},
-      {"==27694== Profiling result:\n            Type  Time(%)      Time     Calls       Avg       Min       Max  "
-       "Name\n",
-       "this is what nvprof prints, which is not read | "},
       {"", "no reader understands this: it is empty | Whatever should have written it failed"},
       {"hello", "no reader understands this: it starts with \"hello\" | Give a file of one of these formats: "},
   };
   for (const auto& [bytes, expected] : kinds) EXPECT_TRUE(answer_to(bytes).starts_with(expected)) << answer_to(bytes);
+}
+
+/// Answers begin so for text that a tool printed for people.
+constexpr std::string_view kNcuPage =
+    "this is a page that ncu prints for people, which is not read | Give the report itself (.ncu-rep), or its CSV: "
+    "ncu --import FILE.ncu-rep --csv --page raw > FILE.csv";
+constexpr std::string_view kNsysTable =
+    "this is a table of nsys stats, but not as CSV | Print it as CSV: nsys stats --report nvtx_sum,nvtx_kern_sum "
+    "--format csv FILE.nsys-rep > FILE.csv; or export the recording: nsys export --type sqlite FILE.nsys-rep";
+constexpr std::string_view kAverages =
+    "this is a table that PyTorch's key_averages() prints for people, which is not read | Give the profiler's trace: "
+    "prof.export_chrome_trace(\"trace.json\")";
+constexpr std::string_view kNvprof =
+    "this is what nvprof prints, which is not read | Record the program with rangescope profile -- COMMAND, or with "
+    "nsys profile";
+
+TEST(Lookalikes, PrintedPagesOfNcu) {
+  const std::string kernel =
+      "[4700] zoo@127.0.0.1\n  gemm(int) (16, 16, 1)x(16, 16, 1), Context 1, Stream 13, Device 0, CC 9.0\n\n";
+  const std::string range = "[5277] zoo@127.0.0.1\n  range, Context 1, Device 0, CC 9.0\n";
+  const std::string table =
+      "    Section: Launch Statistics\n"
+      "    -------------------------------- --------------- ---------------\n"
+      "    Metric Name                          Metric Unit    Metric Value\n"
+      "    -------------------------------- --------------- ---------------\n"
+      "    Registers Per Thread             register/thread              18\n";
+  const std::string summary =
+      "  gemm(int) (16, 16, 1)x(16, 16, 1), Device 0, CC 9.0, Invocations 4\n    Section: Launch Statistics\n"
+      "    -------------------------------- --------------- ------- ------- -------\n"
+      "    Metric Name                          Metric Unit Minimum Maximum Average\n";
+  for (const std::string& page :
+       {kernel + table, kernel, range, table, summary, "==PROF== Connected\n" + kernel + table})
+    EXPECT_EQ(answer_to(page), kNcuPage) << page;
+  EXPECT_EQ(
+      answer_to("==PROF== Connected to process 7 (/app)\nhello\n==PROF== Disconnected from process 7\n"),
+      "this is what ncu prints while it runs, without results" + std::string(kNcuPage.substr(kNcuPage.find(" | "))));
+  const std::string failed = answer_to(
+      "[libprotobuf ERROR message_lite.cc:122] Can't parse message\n==ERROR== Failed to load report file "
+      "'x.ncu-rep'.\nmore\n");
+  EXPECT_TRUE(
+      failed.starts_with("this is what ncu prints while it runs, without results: ==ERROR== Failed to load "
+                         "report file 'x.ncu-rep'. | "))
+      << failed;
+}
+
+TEST(Lookalikes, PrintedTablesOfNsys) {
+  for (const std::string_view header :
+       {" Time (%)  Total Time (ns)  Instances  Avg (ns)  Med (ns)  Min (ns)  Max (ns)  StdDev (ns)  Name\n",
+        " Time(%)  Total Time (ns)  Instances   Average   Minimum   Maximum   Name\n",  // 2020
+        "| Time (%) | Total Time (ns) | Instances | Avg (ns) | Name |\n",               // --format table
+        "Time (%)\tTotal Time (ns)\tInstances\tName\n",                                 // --format tsv
+        " NVTX Range   Style   PID  TID  NVTX Inst  Kern Inst  Total Time (ns)  Avg (ns)  Kernel Name\n",
+        " Range    Style   Total Proj Time (ns)  Total Range Time (ns)  Range Instances\n",
+        " Total (MB)  Count  Avg (MB)  Med (MB)  Min (MB)  Max (MB)  StdDev (MB)  Operation\n",
+        " Start (ns)  End (ns)   Duration (ns)  DurChild (ns)  Name  PID  TID\n",
+        " API Start (ns)  API Dur (ns)  Queue Start (ns)  Kernel Start (ns)  PID  TID\n"}) {
+    EXPECT_EQ(answer_to(header), kNsysTable) << header;
+    EXPECT_EQ(answer_to("Processing [x.sqlite] with [/r/nvtx_sum.py]... \n\n" + std::string(header)), kNsysTable);
+  }
+}
+
+TEST(Lookalikes, PrintedTablesOfPyTorch) {
+  for (const std::string_view header :
+       {"     Name    Self CPU %      Self CPU   CPU total %     CPU total  CPU time avg    # of Calls  Input Shapes\n",
+        "Name   Self CPU total %  Self CPU total  CPU total %  CPU total  CPU time avg  Number of Calls\n",  // 1.0
+        "| Name | Self CPU | CPU total | # of Calls |\n"})
+    EXPECT_EQ(answer_to(header), kAverages) << header;
+}
+
+TEST(Lookalikes, PrintedByNvprof) {
+  for (const std::string_view text :
+       {"==9587== NVPROF is profiling process 9587, command: ./app\n==9587== Profiling result:\n   Start  Duration\n",
+        "==27694== Profiling result:\n            Type  Time(%)      Time     Calls       Avg       Min       Max  "
+        "Name\n"})
+    EXPECT_EQ(answer_to(text), kNvprof) << text;
+}
+
+TEST(Lookalikes, PrintedTablesAreFoundBehindWhatTheProgramPrinted) {
+  std::string log;
+  for (int step = 0; step < 1000; ++step) log += "step " + std::to_string(step) + ", loss 0.5\n";
+  EXPECT_EQ(answer_to(log + "     Name    Self CPU %      Self CPU    # of Calls\n"), kAverages);
+  EXPECT_TRUE(answer_to(log).starts_with("no reader understands this: it starts with \"step 0, loss 0.5"));
+  EXPECT_EQ(answer_to(log + "Time (%),Total Time (ns),Instances,Name\n100.0,7,1,k\n"), "nsys-csv");
 }
 
 TEST(Lookalikes, DatabasesAreNamedByTheirTables) {

@@ -143,63 +143,6 @@ TEST(PyTorch, PagesWithEnglishNumbersAndRenamedKernelsSayWhatTheReportSays) {
   }
 }
 
-TEST(NcuText, ThePageForPeopleSaysWhatTheReportSays) {
-  std::size_t files = 0;
-  for (const auto& entry : fs::directory_iterator(kGolden + "ncu")) {
-    const std::string name = entry.path().filename().string();
-    constexpr std::string_view kEnd = "_details.txt.zst";
-    if (!name.ends_with(kEnd)) continue;
-    const std::string base = name.substr(0, name.size() - kEnd.size());
-    ++files;
-    const model::Session printed = csv_session(entry.path());
-    if (base == "k_workerp") {  // ranges of several threads: which one launched is not printed
-      EXPECT_TRUE(has_loss(printed, "several_threads"));
-      EXPECT_EQ(printed.measurements.size(), report_session(base).measurements.size());
-      continue;
-    }
-    EXPECT_GT(compare(printed, report_session(base), name), 0u) << name;
-  }
-  EXPECT_GE(files, 12u);
-}
-
-/// A printed page with the numbers of another locale: `point` and `group` for 1,234.56.
-std::string in_locale(const std::string& page, char point, std::string_view group) {
-  std::string out;
-  for (const std::string_view line : base::split(page, '\n')) {
-    const std::size_t last = line.find_last_of(' ') + 1;
-    const bool value = line.starts_with("    ") && last < line.size() &&
-                       line.find_first_not_of("0123456789.,-", last) == std::string_view::npos;
-    out += line.substr(0, value ? last : line.size());
-    for (std::size_t at = last; value && at < line.size(); ++at) {
-      if (line[at] == '.') {
-        out += point;
-      } else if (line[at] == ',') {
-        out += group;
-      } else {
-        out += line[at];
-      }
-    }
-    out += '\n';
-  }
-  return out;
-}
-
-TEST(NcuText, NumbersOfOtherLocalesSayTheSame) {
-  for (const std::string base : {"k_decode", "k_nested", "r_decode"}) {
-    const auto packed = base::read_file(kGolden + "ncu/" + base + "_details.txt.zst");
-    const auto page = packed ? ncu_report::unpack(*packed, base) : base::Result<ncu_report::Unpacked>();
-    ASSERT_TRUE(packed && page) << base;
-    const std::pair<char, std::string_view> locales[] = {{'.', ","},        {',', "."}, {',', "\xe2\x80\xaf"},
-                                                         {',', "\xc2\xa0"}, {'.', "'"}, {',', ""}};  // en de fr fr ch -
-    for (const auto& [point, group] : locales) {
-      const std::string name = base + " with " + point + " and \"" + std::string(group) + '"';
-      const auto session = ncu_csv::read_text(in_locale(std::string(page->bytes), point, group), name, {});
-      ASSERT_TRUE(session) << name;
-      EXPECT_GT(compare(*session, report_session(base), name), 0u) << name;
-    }
-  }
-}
-
 TEST(OldNcu, SummariesAreMeansOverTheLaunches) {
   const model::Session report = report_session("k_nested");
   std::map<std::string, std::pair<double, int>> sums;

@@ -484,6 +484,7 @@ class Hostile(Files):
                                  ("source.csv", b'"Kernel Name","gemm"\n"#","Address","Source"\n', "source page"),
                                  ("details.txt", b"==PROF== Connected\n[4700] zoo@127.0.0.1\n  gemm(int) (1, 1, 1)x(1, 1, 1)\n", "--csv"),
                                  ("stats.txt", b" Start (ns)   Duration (ns)   CorrId  \n ----------  --------\n", "--format csv"),
+                                 ("averages.txt", b"   Name    Self CPU %      Self CPU    # of Calls  \n", "export_chrome_trace"),
                                  ("x.h5", b"\x89HDF\r\n\x1a\n", "--type sqlite"), ("t.parquet", b"PAR1\x15\4", "--type sqlite"),
                                  ("x.json", b'{"data":["a"]}', "--type sqlite"), ("x.txt", b'data: "mm"\n', "--type sqlite"),
                                  ("x.arrow", b"\xff\xff\xff\xff\xc0\1\0\0(ns)\0", "--type sqlite"),
@@ -622,22 +623,9 @@ class OtherProfilers(Files):
             self.assertEqual(found[name][:2], (calls, cpu), name)
             self.assertAlmostEqual(found[name][2], own, delta=2, msg=name)  # whole microseconds: what has no length lies inside or beside
 
-    def test_printed_averages_are_those_of_the_trace(self):
-        printed = self.report(os.path.join(GOLDEN, "averages", "legacy.txt"))
-        with open(os.path.join(GOLDEN, "kineto", "legacy_averages.json"), encoding="utf-8") as file:
-            rows = {name if len(name) < 52 else name[:52] + "...": (calls, cpu, own) for name, calls, cpu, own in json.load(file)}
-        found = {row["name"]: (row["calls"], row["cpu_ns"] / 1e3, row["exclusive_cpu_ns"] / 1e3) for row in printed["operators"]}
-        self.assertEqual(set(found), set(rows))
-        for name, (calls, cpu, own) in rows.items():
-            self.assertEqual(found[name][0], calls)
-            self.assertAlmostEqual(found[name][1], cpu, delta=0.5 + cpu / 1000)  # three digits behind the point of a millisecond
-            self.assertAlmostEqual(found[name][2], own, delta=0.5 + own / 1000)
-        self.assertIsNone(printed["operators"][0]["gpu_ns"])
-
     def test_each_has_its_kernels(self):
         corpus = os.path.join(GOLDEN, "..", "fuzz", "corpus", "others")
         for path, region, kernel, total in (
-                ("averages.txt", None, "sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize64x64...", 900_000),
                 ("nested.hatchet", "layer", "matmul_kernel", 12_000), ("results.json", "step", "vector_add(float*, int)", 400_000),
                 ("results.stats.csv", None, "void gemm<float, 4>(float const*, float*)", 423_139_695),
                 ("rocpd.db", "step", "vector_add(float*, int)", 400_000), ("rpd.db", "step", "vector_add(float*, int)", 400_000),

@@ -1,5 +1,5 @@
-// What other profilers write, each by the reader that knows it: tables of key_averages(), profiles of Proton and XLA,
-// tables, traces and databases of rocprof. A session whose links lie within it, or an error.
+// What other profilers write, each by the reader that knows it: profiles of Proton and XLA, tables, traces and
+// databases of rocprof. A session whose links lie within it, or an error.
 #include <unistd.h>
 
 #include <cstddef>
@@ -9,7 +9,6 @@
 #include <string>
 
 #include "links.hpp"
-#include "read/averages/reader.hpp"
 #include "read/proton/reader.hpp"
 #include "read/rocm/reader.hpp"
 #include "read/xla/reader.hpp"
@@ -32,8 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     if (text.starts_with('\n')) return read::xla::read_bytes(text, "fuzz");
     if (text.starts_with('[')) return read::proton::read_text(text, "fuzz");
-    if (text.starts_with('{') || text.starts_with('"')) return read::rocm::read_text(text, "fuzz");
-    return read::averages::read_text(text, "fuzz");
+    return read::rocm::read_text(text, "fuzz");
   }();
   if (!read) {
     rangescope::fuzz::check(!read.error().what.empty());

@@ -15,7 +15,6 @@
 #include "read/csv.hpp"
 #include "read/index.hpp"
 #include "read/ncu/csv/nvtx_cell.hpp"
-#include "read/ncu/csv/printed.hpp"
 #include "read/ncu/device.hpp"
 #include "read/number.hpp"
 
@@ -570,18 +569,14 @@ bool has_header(std::string_view where) {
 
 static bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) {
   std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  if (has_header(text) || !printed_as_csv(text).empty()) return true;
+  if (has_header(text)) return true;
   // a program's output may precede it; a file with NUL bytes is no text
   if (text.find('\0') != std::string_view::npos || text.size() < 4096) return false;
   const auto more = base::read_head(path, kSniffed);
-  return more && (has_header(*more) || !printed_as_csv(*more).empty());
+  return more && has_header(*more);
 }
 
 base::Result<model::Session> read_text(std::string_view text, const std::string& path, const Options& options) {
-  if (!has_header(text)) {
-    const std::string csv = printed_as_csv(text);
-    if (!csv.empty()) return CsvSession(csv, path, options).read();
-  }
   return CsvSession(text, path, options).read();
 }
 

@@ -7,7 +7,6 @@
 #include <map>
 
 #include "base/fs.hpp"
-#include "base/text.hpp"
 #include "read/ncu/csv/nvtx_cell.hpp"
 
 namespace rangescope::read::ncu_csv {
@@ -195,90 +194,6 @@ TEST(NcuCsv, SummariesGiveMeans) {
   ASSERT_EQ(session.measurements.size(), 1u);
   EXPECT_NEAR(value_of(session, 0, "dram__bytes.sum"), 532100, 1e-6);
   EXPECT_EQ(session.measurements[0].note, "mean over 2 launches (ncu summary)");
-}
-
-constexpr std::string_view kSummaryTable = R"(    Section: Launch Statistics
-    -------------------------------- --------------- ------- ------- -------
-    Metric Name                          Metric Unit Minimum Maximum Average
-    -------------------------------- --------------- ------- ------- -------
-    Dynamic Shared Memory Per Block      Kbyte/block    1.00    3.00    2.00
-    Registers Per Thread             register/thread   16.00   20.00   18.00
-    -------------------------------- --------------- ------- ------- -------
-
-)";
-
-TEST(NcuCsv, SummariesThatArePrintedForPeople) {
-  const std::string table(kSummaryTable);
-  const std::string kernels =
-      "==PROF== Disconnected from process 7\n[7] app@127.0.0.1\n"
-      "  add(float *, int) (1, 2, 1)x(16, 16, 1), Device 0, CC 8.9, Invocations 4\n" +
-      table + "  two (3, 1, 1)x(8, 1, 1), Device 1, CC 8.9, Invocations 1\n" + table;
-  const std::string gpus =
-      "[7] app@127.0.0.1\n  Device 0, CC 8.9\n    add(float *, int) (1, 2, 1)x(16, 16, 1), "
-      "Invocations 4\n  " +
-      base::replace_all(table, "\n", "\n  ") + "Device 1, CC 8.9\n    two (3, 1, 1)x(8, 1, 1), Invocations 1\n" + table;
-  for (const std::string& text : {kernels, gpus}) {
-    EXPECT_TRUE(kReader.sniff(std::as_bytes(std::span(text)), "x.txt"));
-    const model::Session session = session_of(text);
-    ASSERT_EQ(session.measurements.size(), 2u) << text;
-    const model::Measurement& add = session.measurements[0];
-    EXPECT_EQ(session.strings.view(session.kernel_names[add.kernel_name].demangled), "add(float *, int)");
-    EXPECT_EQ(session.kernel_shapes[add.shape].grid[1], 2u);
-    EXPECT_EQ(session.devices[add.device].compute_minor, 9u);
-    EXPECT_EQ(session.devices[session.measurements[1].device].ordinal, 1u);
-    EXPECT_EQ(add.note, "mean over 4 launches (ncu summary)");
-    EXPECT_EQ(add.launches, 4u);
-    EXPECT_EQ(add.values.size(), 2u);
-    EXPECT_EQ(value_of(session, 0, "launch__registers_per_thread"), 18);
-    EXPECT_EQ(value_of(session, 0, "launch__shared_mem_per_block_dynamic"), 2000);
-  }
-  const std::string head =
-      "    Metric Name                                           Metric Unit Minimum    Maximum    Average   \n"
-      "    ----------------------------------------------------- ----------- ---------- ---------- ----------\n";
-  const std::string size =
-      "    Section: Launch Statistics\n" + head +
-      "    launch__block_size                                                512.000000 512.000000 512.000000\n\n";
-  const model::Session old = session_of(
-      "[7] app@127.0.0.1\n  add, Block Size 512, Grid Size 8192, Device 0, 2 invocations \n"
-      "    Section: GPU Speed Of Light Throughput\n" +
-      head +
-      "    gpu__time_duration.sum                                usecond     107.328000 109.328000 108.328000\n\n"
-      "  add, Block Size 512, Grid Size 8192, Device 0, 2 invocations \n" +
-      size + "  add, Block Size 512, Grid Size 16, Device 0, 1 invocations \n" + size);
-  ASSERT_EQ(old.measurements.size(), 2u);
-  EXPECT_EQ(old.measurements[0].values.size(), 2u);
-  EXPECT_EQ(old.measurements[0].launches, 2u);
-  EXPECT_EQ(value_of(old, 0, "gpu__time_duration.sum"), 108328);
-  EXPECT_EQ(old.strings.view(old.kernel_names[old.measurements[1].kernel_name].demangled), "add");
-  const model::Session states = session_of(
-      "\n== NVTX State ==\n<default domain>\n  <decode>\n  <3, layer>\n"
-      "  add (1, 2, 1)x(16, 16, 1), Device 0, CC 8.9, Invocations 4\n" +
-      table + "\n== NVTX State ==\nmine\n  <x:y>\n  add (1, 2, 1)x(16, 16, 1), Device 0, CC 8.9, " + "Invocations 4\n" +
-      table);
-  ASSERT_EQ(states.measurements.size(), 2u);
-  const auto range = [&](std::size_t measurement, std::size_t at) {
-    return states.strings.view(states.measurements[measurement].ranges.at(at).name);
-  };
-  EXPECT_EQ(range(0, 0), "decode");
-  EXPECT_EQ(range(0, 1), "layer");
-  EXPECT_EQ(range(1, 0), "x:y");
-  EXPECT_EQ(states.strings.view(states.domains[states.measurements[1].ranges[0].domain].name), "mine");
-}
-
-TEST(NcuCsv, ALineThatWasBrokenBehindTheNameOfTheKernel) {
-  const std::string table =
-      "    Section: GPU Speed Of Light Throughput\n    ----------- ----------- ------------\n"
-      "    Metric Name Metric Unit Metric Value\n    ----------- ----------- ------------\n"
-      "    Duration             us        99.68\n    ----------- ----------- ------------\n\n";
-  const model::Session session =
-      session_of("  heat(float *, int) \n  (63, 62, 1)x(16, 16, 1), Context 1, Stream 7, Device 0, CC 8.6\n" + table +
-                 "  (1, 1, 1)x(8, 1, 1), Context 1, Stream 7, Device 0, CC 8.6\n" + table);
-  ASSERT_EQ(session.measurements.size(), 2u);
-  const model::Measurement& heat = session.measurements[0];
-  EXPECT_EQ(session.strings.view(session.kernel_names[heat.kernel_name].demangled), "heat(float *, int)");
-  EXPECT_EQ(session.kernel_shapes[heat.shape].grid[1], 62u);
-  const model::Measurement& second = session.measurements[1];
-  EXPECT_EQ(session.strings.view(session.kernel_names[second.kernel_name].demangled), "(no name)");
 }
 
 TEST(NcuCsv, CutAndFlippedFilesNeverCrash) {

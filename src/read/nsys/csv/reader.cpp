@@ -18,8 +18,6 @@
 #include "read/csv.hpp"
 #include "read/nsys/csv/header.hpp"
 #include "read/nsys/csv/traces.hpp"
-#include "read/number.hpp"
-#include "read/printed.hpp"
 #include "read/timeline.hpp"
 
 namespace rangescope::read::nsys_csv {
@@ -171,129 +169,6 @@ class Sums {
   std::map<model::StringId, std::size_t> kernel_of_;  ///< of the whole run, in summary.kernels
   bool bare_names_ = false;
 };
-
-// What `nsys stats` and `nsys profile --stats=true` print for people, as the CSV that they print for programs.
-//
-//    ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):
-//
-//    Time (%)  Total Time (ns)  Instances  Name
-//    --------  ---------------  ---------  ----
-//        60.0             3000          3  k
-//
-// The line of dashes marks the columns. A table ends at a line that is no row of it: logs that were pasted
-// have blank lines anywhere (`nsys-log.txt` of NVIDIA/Fuser).
-
-/// A table whose header and columns are known. Numbers are written as the locale has them: nsys 2022.4 under a German
-/// one prints "65,0" and "223.965" for 65.0 and 223965 (and as CSV always 223965).
-class Printed {
- public:
-  Printed() = default;
-  Printed(Spans spans, bool framed, std::string_view header) : spans_(std::move(spans)), framed_(framed) {
-    row(header);
-  }
-
-  [[nodiscard]] bool open() const { return !spans_.empty(); }
-
-  /// Can this line be a row, judged by the columns that hold numbers? Behind blank lines, which people's logs have
-  /// between rows, other text may follow.
-  [[nodiscard]] bool fits(std::string_view line) {
-    row(line);
-    const std::vector<std::string> cells = std::move(rows_.back());
-    rows_.pop_back();
-    bool any = false;
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      if (!rows_.front()[i].ends_with(')')) continue;  // "Time (%)", "Avg (ns)"
-      if (!is_number(cells[i]) && !cells[i].empty()) return false;
-      any |= !cells[i].empty();
-    }
-    return any;
-  }
-
-  void row(std::string_view line) {
-    std::string plain;  // one byte a character up to the last column, so that the dashes tell where columns are
-    const std::size_t last = spans_.back().first;
-    while (!line.empty() && plain.size() < last) {
-      const std::string_view group = separator(line);
-      plain += group.empty() ? line.front() : '\'';
-      line.remove_prefix(std::max<std::size_t>(group.size(), 1));
-    }
-    plain += line;
-    if (const std::size_t frame = plain.rfind('|'); framed_ && frame != std::string::npos) plain.resize(frame);
-    std::vector<std::string>& cells = rows_.emplace_back();
-    for (std::size_t i = 0; i < spans_.size(); ++i) {
-      const std::size_t from = std::min(spans_[i].first, plain.size()),
-                        to = i + 1 == spans_.size() ? plain.size() : std::min(spans_[i].second, plain.size());
-      cells.emplace_back(base::trim(std::string_view(plain).substr(from, to - from)));
-    }
-  }
-
-  void write(std::string& out) {
-    const Point point = point_of();
-    for (std::size_t r = 0; r < rows_.size(); ++r) {
-      for (std::size_t i = 0; i < rows_[r].size(); ++i) {
-        const bool number = r > 0 && i + 1 < rows_[r].size() && is_number(rows_[r][i]);
-        csv_cell(out, (number ? plain_number(rows_[r][i], point) : std::nullopt).value_or(rows_[r][i]));
-      }
-      out += '\n';
-    }
-    *this = {};
-  }
-
- private:
-  /// A separator of thousands that is no byte of ASCII: a narrow or plain no-break space, an apostrophe.
-  static std::string_view separator(std::string_view text) {
-    for (const std::string_view group : {"\xe2\x80\xaf", "\xc2\xa0", "\xe2\x80\x99"})
-      if (text.starts_with(group)) return text.substr(0, group.size());
-    return {};
-  }
-  static bool is_number(std::string_view cell) {
-    return !cell.empty() && cell.find_first_not_of("0123456789.,'-") == std::string_view::npos;
-  }
-
-  [[nodiscard]] Point point_of() const {
-    PointGuess guess;
-    for (std::size_t r = 1; r < rows_.size(); ++r)
-      for (std::size_t i = 0; i + 1 < rows_[r].size(); ++i) guess.see(rows_[r][i], r);
-    return guess.point() == Point::kComma ? Point::kComma : Point::kDot;
-  }
-
-  Spans spans_;
-  bool framed_ = false;
-  std::vector<std::vector<std::string>> rows_;
-};
-
-/// Its tables, with the name of each report in front and everything else left out; "" where the text has none.
-std::string printed_as_csv(std::string_view text) {
-  std::string out, report;
-  std::string_view before;
-  bool gap = false;
-  Printed table;
-  std::size_t at = 0;
-  for (std::string_view line; next_line(text, at, line);) {
-    if (base::trim(line).empty()) {
-      gap = true;
-      continue;
-    }
-    const bool framed = line.starts_with("+-");
-    if (table.open() && (framed || (gap && !table.fits(line)))) table.write(out);
-    gap = false;
-    if (table.open()) {
-      table.row(line);
-    } else if (Spans spans = dashes(line, framed ? '+' : ' '); !spans.empty()) {
-      if (!framed || before.starts_with('|')) {  // else it is the one above the header
-        out += "\nProcessing [" + report + "]\n";
-        table = Printed(std::move(spans), framed, before);
-      }
-    } else if (const std::size_t open = line.rfind('('); line.ends_with("):") && open != std::string_view::npos) {
-      report = line.substr(open + 1, line.size() - open - 3);
-    } else if (const std::size_t quote = line.find("Executing '"); quote != std::string_view::npos) {
-      report = line.substr(quote + 11, line.find('\'', quote + 11) - quote - 11);
-    }
-    before = line;
-  }
-  if (table.open()) table.write(out);
-  return out;
-}
 
 constexpr std::size_t kHead = 4096;
 
@@ -491,10 +366,7 @@ bool table_of(const std::filesystem::path& table, const std::filesystem::path& w
 base::Result<model::Session> read_texts(std::span<const Text> texts) {
   model::Session session;
   TableReader reader(session);
-  for (const Text& text : texts) {
-    const std::string printed = printed_as_csv(text.text);
-    TRY(reader.add(printed.empty() ? text : Text{printed, text.name}));
-  }
+  for (const Text& text : texts) TRY(reader.add(text));
   TRY(reader.finish(texts.empty() ? std::string_view{} : texts.front().name));
   return session;
 }
@@ -518,8 +390,6 @@ base::Result<model::Session> read_files(std::span<const std::filesystem::path> p
 static bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) {
   const auto has_table = [](std::string_view text, bool whole) {
     skip_mark(text);
-    const std::string printed = printed_as_csv(text);
-    if (!printed.empty()) text = printed;
     std::size_t offset = 0;
     std::uint64_t line = 1;
     for (read::Row record; next_row(text, offset, line, record);) {

@@ -4,7 +4,6 @@
 
 #include "base/fs.hpp"
 #include "base/temporary_folder.hpp"
-#include "base/text.hpp"
 #include "read/csv.hpp"
 
 namespace rangescope::read::nsys_csv {
@@ -108,88 +107,6 @@ TEST(NsysCsv, RecordedTables) {
   }
 }
 
-TEST(NsysCsv, TablesForPeople) {
-  const std::string text =
-      "Generating '/tmp/nsys-report-1.qdstrm'\n[3/8] Executing 'cuda_gpu_kern_sum' stats report\n\n"
-      " ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):\n\n"
-      " Time (%)  Total Time (ns)  Instances  Avg (ns)  Med (ns)  Min (ns)  Max (ns)  StdDev (ns)            Name      "
-      "   "
-      "  \n"
-      " --------  ---------------  ---------  --------  --------  --------  --------  -----------  "
-      "------------------------\n"
-      "     60.0        3,000,000          3   1000000   1000000    900000   1100000        100.0  void k<int, "
-      "2>(float *)\n"
-      "     40.0        2,000,000          1   2000000   2000000   2000000   2000000          0.0  \"quoted\", and "
-      "long: "
-      "longer than its column is\n\n"
-      " ** NVTX Push/Pop Range Summary (nvtx_pushpop_sum):\n\n"
-      " Time (%)  Total Time (ns)  Instances  Avg (ns)  Med (ns)  Min (ns)  Max (ns)  StdDev (ns)  Range\n"
-      " --------  ---------------  ---------  --------  --------  --------  --------  -----------  -----\n"
-      "    100.0              500          2     250.0     250.0       200       300         70.7  :A b\n";
-  const std::string expected =
-      "push/pop @A b x2 500 ns, median 250 max 300 gpu -\n"
-      "kernel void k<int, 2>(float *) x3 3000000 ns, max 1100000\n"
-      "kernel \"quoted\", and long: longer than its column is x1 2000000 ns, max 2000000\n";
-  EXPECT_EQ(show(read_text(text, "out.txt")), expected);
-  EXPECT_EQ(show(read_text(base::replace_all(text, "\n", "\r\n"), "out.txt")), expected);
-  EXPECT_TRUE(kReader.sniff(std::as_bytes(std::span(text)), "out.txt"));
-  // Text from any line on: what stands above a table's line of dashes is its header, so a table without one is not
-  // read.
-  EXPECT_EQ(show(read_text(text.substr(text.find(" ** NVTX")), "out.txt")),
-            expected.substr(0, expected.find("kernel")));
-  EXPECT_EQ(show(read_text(text.substr(text.find("     40.0")), "out.txt")),
-            expected.substr(0, expected.find("kernel")));
-}
-
-/// The same four kernels as nsys stats 2022.4 printed them under several locales, in columns and in frames.
-TEST(NsysCsv, TablesForPeopleOfOtherLocalesAndInFrames) {
-  const auto right = [](const std::string& cell, std::size_t width) {
-    const auto characters = static_cast<std::size_t>(
-        std::count_if(cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-    return std::string(width - characters, ' ') + cell + "  ";
-  };
-  const auto printed = [&](const std::string& share, const std::string& total, const std::string& mean,
-                           const std::string& most) {
-    return " ** CUDA GPU Kernel Summary (gpukernsum):\n\n Time (%)  Total Time (ns)  Instances  Avg (ns)  Med (ns)  "
-           "Min "
-           "(ns)  Max (ns)     GridXYZ                   Name                 \n --------  ---------------  ---------  "
-           "--------  --------  --------  --------  --------------  ---------------------------------\n " +
-           right(share, 8) + right(total, 15) + right("22", 9) + right(mean, 8) + right(mean, 8) + right("10016", 8) +
-           right(most, 8) + right("16   16    1", 14) + "gemm_like(const float *, 1.5, 2)\n\n";
-  };
-  const std::string expected = "kernel gemm_like(const float *, 1.5, 2) x22 223965 ns, max 11680\n";
-  const std::string plain = show(read_text(printed("65.9", "223965", "10180.0", "11680"), "out.txt"));
-  EXPECT_EQ(plain, expected);
-  EXPECT_EQ(show(read_text(printed("65,0", "223.965", "10.180,0", "11.680"), "out.txt")), expected);
-  EXPECT_EQ(show(read_text(printed("65.0", "223,965", "10,180.0", "11,680"), "out.txt")), expected);
-  for (const std::string group : {"\xe2\x80\xaf", "\xc2\xa0", "\xe2\x80\x99", "'"})
-    EXPECT_EQ(show(read_text(printed("65,0", "223" + group + "965", "10" + group + "180,0", "11" + group + "680"),
-                             "out.txt")),
-              expected);
-  EXPECT_EQ(show(read_text(
-                " ** CUDA GPU Kernel Summary (gpukernsum):\n\n"
-                "+----------+-----------------+-----------+----------+----------+----------+----------+------+\n"
-                "| Time (%) | Total Time (ns) | Instances | Avg (ns) | Med (ns) | Min (ns) | Max (ns) | Name |\n"
-                "+----------+-----------------+-----------+----------+----------+----------+----------+------+\n"
-                "|     65,0 |         223.965 |        22 | 10.180,0 | 10.180,0 |   10.016 |   11.680 | a|b  |\n"
-                "+----------+-----------------+-----------+----------+----------+----------+----------+------+\n\n",
-                "out.txt")),
-            "kernel a|b x22 223965 ns, max 11680\n");
-}
-
-TEST(NsysCsv, BlankLinesInAPastedLogEndNoTable) {
-  const std::string text =
-      "[3/7] Executing 'nvtx_sum' stats report\n\n Time (%)  Total Time (ns)  Instances   Style   Range\n\n"
-      " --------  ---------------  ---------  -------  --------\n"
-      "     60.0              600          1  PushPop  :compile\n\n     40.0              400          2  PushPop  "
-      ":run\n\n"
-      "[4/7] Executing 'cuda_gpu_kern_sum' stats report\n\n Time (%)  Total Time (ns)  Instances  Name\n"
-      " --------  ---------------  ---------  ----\n\n    100.0              300          3  k\nGenerated:\n";
-  const std::string shown = show(read_text(text, "nsys-log.txt"));
-  for (const char* row : {"compile x1 600 ns", "run x2 400 ns", "kernel k x3 300 ns"})
-    EXPECT_NE(shown.find(row), std::string::npos) << shown;
-}
-
 TEST(NsysCsv, BadRowsAreCountedAndForeignFilesRefused) {
   EXPECT_EQ(show(read_text("Time (%),Total Time (ns),Instances,Name\n1,x,1,a\n1,2,3\n1,7,1,kept\n", "x")),
             "kernel kept x1 7 ns, max -\n"
@@ -239,35 +156,6 @@ std::string timeline(std::string_view text, std::string_view name = "x.csv") {
     if (loss.severity != model::Severity::kInfo || loss.kind == "domain_guessed")
       out += "loss " + std::string(loss.kind.id()) + ' ' + std::to_string(loss.count) + '\n';
   return out;
-}
-
-TEST(NsysCsvTrace, PrintedUnderAnotherLocale) {
-  const std::string title = " ** NVTX Push/Pop Range Trace (nvtxpptrace):\n\n";
-  const std::string english =
-      " Start (ns)  End (ns)   Duration (ns)  DurChild (ns)  DurNonChild (ns)   Name    PID  TID  Lvl  NumChild  "
-      "RangeId  "
-      "ParentId  RangeStack  NameTree\n"
-      " ----------  ---------  -------------  -------------  ----------------  -------  ---  ---  ---  --------  "
-      "-------  "
-      "--------  ----------  --------\n"
-      "  439559436  439613090          53654          29878             23776  prefill  463  463    0         2        "
-      "4  "
-      "    None  :4          prefill \n"
-      "  439567018  439586789          19771              0             19771  layer0   463  463    1         0        "
-      "5  "
-      "       4  :4:5        --layer0\n";
-  const std::string german =
-      " Start (ns)    End (ns)    Duration (ns)  DurChild (ns)  DurNonChild (ns)   Name    PID  TID  Lvl  NumChild  "
-      "RangeId  ParentId  RangeStack  NameTree\n"
-      " -----------  -----------  -------------  -------------  ----------------  -------  ---  ---  ---  --------  "
-      "-------  --------  ----------  --------\n"
-      " 439.559.436  439.613.090         53.654         29.878            23.776  prefill  463  463    0         2  "
-      "      4      None  :4          prefill \n"
-      " 439.567.018  439.586.789         19.771              0            19.771  layer0   463  463    1         0  "
-      "      5         4  :4:5        --layer0\n";
-  const std::string expected = "@prefill 439559436-439613090\n@layer0 439567018-439586789\n";
-  EXPECT_EQ(timeline(title + english, "out.txt"), expected);
-  EXPECT_EQ(timeline(title + german, "out.txt"), expected);
 }
 
 TEST(NsysCsvTrace, TheLongerOfTwoThatBeginAtOnceHoldsTheOther) {
