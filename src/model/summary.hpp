@@ -1,4 +1,4 @@
-// Totals by name, from inputs that have no timeline: what `nsys stats`, key_averages() or rocprof printed.
+// Totals by name, from inputs that have no timeline: tables of `nsys stats` and rocprof, profiles of Proton.
 //
 // Nothing here says when something ran or what lay inside what; analyze makes flat regions of it and leaves the rest
 // out.
@@ -55,23 +55,20 @@ struct CopySummary {
   double bytes = 0;  ///< NaN where unknown
 };
 
-/// All calls of one operator or function of the GPU's API.
-struct OperatorSummary {
+/// All calls of one function of the GPU's API.
+struct CallSummary {
   StringId name = 0;
-  StringId shapes = 0;  ///< of its inputs
   std::int64_t calls = 0;
-  std::optional<double> cpu_ns, exclusive_cpu_ns;  ///< absent where they were not printed
-  std::optional<double> gpu_ns, exclusive_gpu_ns;
+  double total_ns = 0;
 };
 
 struct Summary {
   std::vector<RangeSummary> ranges;
   std::vector<KernelSummary> kernels;
   std::vector<CopySummary> copies;
-  std::vector<OperatorSummary> operators;
+  std::vector<CallSummary> calls;
   std::map<StringId, std::vector<StringId>> paths;  ///< of ranges inside others: the names from the outermost one
-  bool cut = false;  ///< rows of kernels are missing: what is listed does not add up to the run
-  [[nodiscard]] bool empty() const { return ranges.empty() && kernels.empty() && copies.empty() && operators.empty(); }
+  [[nodiscard]] bool empty() const { return ranges.empty() && kernels.empty() && copies.empty() && calls.empty(); }
 };
 
 }  // namespace rangescope::model

@@ -261,16 +261,15 @@ class Appender {
     for (model::RangeSummary& row : summary.ranges) row.domain = text(row.domain), row.name = text(row.name);
     for (model::KernelSummary& row : summary.kernels)
       for (model::StringId* id : {&row.domain, &row.range, &row.name}) *id = text(*id);
-    for (model::OperatorSummary& row : summary.operators) row.name = text(row.name), row.shapes = text(row.shapes);
+    for (model::CallSummary& row : summary.calls) row.name = text(row.name);
     move(summary.ranges, to_.summary.ranges);
     move(summary.kernels, to_.summary.kernels);
     move(summary.copies, to_.summary.copies);
-    move(summary.operators, to_.summary.operators);
+    move(summary.calls, to_.summary.calls);
     for (auto& [name, path] : summary.paths) {
       for (model::StringId& each : path) each = text(each);
       to_.summary.paths.emplace(text(name), std::move(path));
     }
-    to_.summary.cut |= summary.cut;
   }
 
   void cpu() {

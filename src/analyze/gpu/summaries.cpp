@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 
@@ -61,25 +62,19 @@ void add_kernels(const model::Session& session, const std::vector<const model::K
   if (out.size() > top) out.resize(top);
 }
 
-/// Operators by name, and by name and shapes where those were printed; the longest first.
-void add_totals(const model::Session& session, bool shapes, std::vector<model::OperatorRow>& out) {
-  std::map<std::pair<model::StringId, model::StringId>, model::OperatorRow> rows;
-  for (const model::OperatorSummary& from : session.summary.operators) {
-    model::OperatorRow& row = rows[{from.name, shapes ? from.shapes : 0}];
-    row.name = session.strings.view(from.name);
-    if (shapes) row.shapes = session.strings.view(from.shapes);
-    row.calls += from.calls;
-    row.cpu_ns += from.cpu_ns.value_or(kNan);
-    row.exclusive_cpu_ns += from.exclusive_cpu_ns.value_or(kNan);
-    row.gpu_ns += from.gpu_ns.value_or(kNan);
-    row.exclusive_gpu_ns += from.exclusive_gpu_ns.value_or(kNan);
+/// Functions of the GPU's API by name, the longest first. What they did on the GPU is unknown.
+void add_calls(const model::Session& session, std::vector<model::OperatorRow>& out) {
+  std::map<model::StringId, model::OperatorRow> rows;
+  for (const model::CallSummary& summary : session.summary.calls) {
+    model::OperatorRow& row = rows[summary.name];
+    row.name = session.strings.view(summary.name);
+    row.calls += summary.calls;
+    row.cpu_ns += summary.total_ns;
+    row.exclusive_cpu_ns = row.cpu_ns;
+    row.gpu_ns = row.exclusive_gpu_ns = kNan;
   }
-  for (auto& [key, row] : rows) out.push_back(std::move(row));
-  const auto weight = [](const model::OperatorRow& row) {
-    const auto known = [](double ns) { return std::isnan(ns) ? 0 : ns; };
-    return std::pair(known(row.exclusive_gpu_ns), known(row.exclusive_cpu_ns));
-  };
-  std::stable_sort(out.begin(), out.end(), [&](const auto& a, const auto& b) { return weight(a) > weight(b); });
+  for (auto& [name, row] : rows) out.push_back(std::move(row));
+  std::ranges::stable_sort(out, std::ranges::greater{}, &model::OperatorRow::cpu_ns);
 }
 
 struct Key {
@@ -174,10 +169,6 @@ base::Result<void> add_summaries(const model::Session& session, const Options& o
   if (!of_run.empty()) {
     report.total = unknown_work();
     add_kernels(session, of_run, std::numeric_limits<std::size_t>::max(), *report.total, report.kernels);
-    if (summary.cut) {
-      report.total = unknown_work();
-      for (model::KernelRow& row : report.kernels) row.share = kNan;
-    }
   }
   if (!outside.empty()) {
     report.unattributed = unknown_work();
@@ -196,12 +187,10 @@ base::Result<void> add_summaries(const model::Session& session, const Options& o
       report.total->copies_by_kind.push_back({copy.kind, copy.calls, copy.bytes, copy.total_ns});
     }
   }
-  add_totals(session, false, report.operators);
-  if (std::any_of(summary.operators.begin(), summary.operators.end(), [](const auto& row) { return row.shapes != 0; }))
-    add_totals(session, true, report.operators_by_shape);
+  add_calls(session, report.operators);
   if (!summary.paths.empty())
     report.notes.emplace_back("Regions are totals by path, from a profile without a timeline: no exclusive times.");
-  else if (summary.operators.empty())
+  else if (summary.calls.empty())
     report.notes.emplace_back(
         "Regions are totals by name, from tables without a timeline: no nesting, no exclusive times. Ranges of one "
         "name inside each other count their kernels twice.");

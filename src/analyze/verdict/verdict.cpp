@@ -89,10 +89,6 @@ std::optional<model::Verdict> overview(const Case& known) {
     if (const std::string_view api = api_of(report); !api.empty())
       verdict.text = fmt::format("{} and nothing else; most time in {} ({})",
                                  base::counted(made, std::string(api) + " call"), name, base::format_ns(most.cpu_ns));
-    else if (most.exclusive_gpu_ns > 0)
-      verdict.text =
-          fmt::format("{} of {}; most GPU time in {} ({})", base::counted(made, "call"),
-                      base::counted(report.operators.size(), "operator"), name, base::format_ns(most.exclusive_gpu_ns));
     else
       verdict.text =
           fmt::format("{} of {}; most self time in {} ({})", base::counted(made, "call"),

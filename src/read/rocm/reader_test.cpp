@@ -45,9 +45,9 @@ std::string show(const base::Result<model::Session>& session) {
   for (const model::KernelSummary& row : s.summary.kernels)
     out += "kernels " + text(row.name) + " x" + std::to_string(row.calls) + ' ' +
            std::to_string(std::llround(row.total_ns)) + '\n';
-  for (const model::OperatorSummary& row : s.summary.operators)
+  for (const model::CallSummary& row : s.summary.calls)
     out += "calls " + text(row.name) + " x" + std::to_string(row.calls) + ' ' +
-           std::to_string(std::llround(*row.cpu_ns)) + '\n';
+           std::to_string(std::llround(row.total_ns)) + '\n';
   for (const model::RangeSummary& row : s.summary.ranges)
     out += "ranges " + text(row.name) + " x" + std::to_string(row.occurrences) + '\n';
   for (const model::CopySummary& row : s.summary.copies)

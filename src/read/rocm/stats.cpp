@@ -71,7 +71,7 @@ void add(std::string_view name, const std::vector<double>& row, Kind kind, model
       s.summary.copies.push_back(
           {copy_kind(name), is_fill(name), calls, row[1], std::numeric_limits<double>::quiet_NaN()});
       break;
-    case Kind::kCall: s.summary.operators.push_back({s.strings.intern(name), 0, calls, row[1], row[1], {}, {}}); break;
+    case Kind::kCall: s.summary.calls.push_back({s.strings.intern(name), calls, row[1]}); break;
     case Kind::kRange: {
       model::RangeSummary& out = s.summary.ranges.emplace_back();
       out.name = s.strings.intern(name);
