@@ -361,7 +361,8 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
   }
   session.sources.push_back({path.string(), std::string(kReader.name), tool, schema, model::Maker::kRangescope});
   losses.add("gpu_unavailable", budgeted,
-             "processes were recorded by rangescope 0.2 with --overhead: the windows of their GPU work are not read");
+             "processes were recorded by rangescope 0.2 with a budget for tracing: the windows of their GPU work are "
+             "not read");
   losses.add("unreadable_captures", refused, "files that could not be opened or are not captures");
   order_ranges(session);
   if (launched.attached_pid > 0) session.attached = {launched.attached_pid, launched.ran_ns};
