@@ -67,7 +67,7 @@ class Engine:
 
     def idle(self):
         begin = time.monotonic()
-        time.sleep(0.4)
+        time.sleep(0.2)
         truth["idle"] = (time.monotonic() - begin) * 1000
 
 

@@ -49,7 +49,7 @@ def main(ms):
         spend("c", deep.blue, ms * 0.02)
     client.client_pop()
     client.client_push(b"nap")
-    time.sleep(0.5)
+    time.sleep(0.1)
     client.client_pop()
     print(json.dumps(truth))
 

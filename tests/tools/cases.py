@@ -4,12 +4,46 @@ import glob
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 FETCHED = os.path.normpath(f"{os.path.dirname(os.path.abspath(__file__))}/../../.cache/roots/forky/bin")
+
+
+PATIENCE_S = 300  # for what has to come, on a machine that others keep busy
+
+
+def as_from_a_shell():
+    """Signals and process group as in a terminal: cases stop and end what they start by them.
+
+    What was started by nohup, or in the background of a script, ignores signals. And without a shell that waits for our process group, a
+    process that ends while another one is stopped sends SIGHUP to all of the group.
+    """
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR))
+    except OSError:  # else Ctrl-C has to reach us
+        if os.getpgrp() != os.getpid():
+            os.setpgid(0, 0)
+
+
+as_from_a_shell()
+
+
+def until(condition, what=""):
+    """The first true answer of condition; fails where none comes for minutes."""
+    latest = time.monotonic() + PATIENCE_S
+    while not (answer := condition()):
+        if time.monotonic() > latest:
+            raise AssertionError(f"it did not come: {what or condition}")
+        time.sleep(0.01)
+    return answer
 
 
 class Counted(unittest.TextTestResult):
@@ -88,7 +122,7 @@ def newest_pythons(test):
 def run(argv, **options):
     """The finished process; its output as text. stdin is closed."""
     return subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, errors="surrogateescape", timeout=240, **options)
+                          text=True, errors="surrogateescape", timeout=PATIENCE_S, **options)
 
 
 def profile(bin_dir, command, *options):
