@@ -1,4 +1,5 @@
 """Test drivers in Python: unittest, with the cases counted one by one by summary.py, and rangescope run as a user would."""
+import contextlib
 import functools
 import glob
 import json
@@ -44,6 +45,27 @@ def until(condition, what=""):
             raise AssertionError(f"it did not come: {what or condition}")
         time.sleep(0.01)
     return answer
+
+
+def contents(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def cpu_s(pid):
+    """CPU time of all threads that a process has now."""
+    total = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(OSError):  # it has ended
+            total += int(contents(f"/proc/{pid}/task/{thread}/schedstat").split()[0]) / 1e9
+    return total
+
+
+def spends(seconds, *pids):
+    """Waits until each process has used so much CPU time from now on."""
+    before = {pid: cpu_s(pid) for pid in pids}
+    for pid in pids:
+        until(lambda pid=pid: cpu_s(pid) >= before[pid] + seconds, f"{seconds} s of CPU time of process {pid}")
 
 
 class Counted(unittest.TextTestResult):
