@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 import urllib.error
 import urllib.parse
@@ -20,15 +19,15 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import cases
 
 BIN, ROOT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-# Ends when the file `end` is there. Names: a quote, a backslash, a line's end; and 300 of them.
+# Ends when the file `end` is there; a step takes so many seconds or more. Names: a quote, a backslash, a line's end; and 300 of them.
 PROGRAM = r"""
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
 import rangescope
 step = 0
-while not os.path.exists("end") and step < 4000:
+while not os.path.exists("end"):
     with rangescope.range("step"), rangescope.range('in"ner\\\n\x1b[31m'):
-        time.sleep(0.02)
+        time.sleep(float(sys.argv[2]))
     with rangescope.range(f"made up {step % 300}"):
         step += 1
 """
@@ -47,48 +46,54 @@ class Served(unittest.TestCase):
         with open(f"{self.folder.name}/program.py", "w") as f:
             f.write(PROGRAM)
 
-    def start(self, address="127.0.0.1:0"):
+    def start(self, step_s=0.002):
         self.log = open(f"{self.folder.name}/log", "w+")
         self.addCleanup(self.log.close)
-        process = subprocess.Popen([f"{BIN}/rangescope", "profile", "--watch-every", "300ms", "--openmetrics", address, "--", sys.executable,
-                                    "program.py", f"{ROOT}/python"], cwd=self.folder.name, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.log)
+        process = subprocess.Popen([f"{BIN}/rangescope", "profile", "--watch-every", "300ms", "--openmetrics", "127.0.0.1:0", "--",
+                                    sys.executable, "program.py", f"{ROOT}/python", str(step_s)], cwd=self.folder.name, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.log)
         self.addCleanup(self.end, process)
         return process, self.until(lambda: re.search(r"serving http://(\S+)/metrics", self.said())).group(1)
 
     def end(self, process):
         open(f"{self.folder.name}/end", "w").close()
-        return process.wait(60)
+        return process.wait(cases.PATIENCE_S)
 
     def said(self):
         self.log.seek(0)
         return self.log.read()
 
     def until(self, condition):
-        for _ in range(600):
+        def answer():
             try:
-                if found := condition():
-                    return found
+                return condition()
             except (urllib.error.URLError, ConnectionError):
-                pass
-            time.sleep(0.1)
-        self.fail(f"nothing came\n{self.said()[-2000:]}")
+                return None
+        return cases.until(answer, self.said()[-2000:])
+
+    def prometheus(self):
+        """Its port. Started again where somebody else took that meanwhile."""
+        while True:
+            port = free_port()
+            with open(f"{self.folder.name}/prometheus.log", "w") as log:
+                server = subprocess.Popen(["prometheus", "--config.file=prometheus.yml", f"--web.listen-address=127.0.0.1:{port}", "--storage.tsdb.path=data"],
+                                          cwd=self.folder.name, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.addCleanup(server.wait)
+            self.addCleanup(server.terminate)
+            if self.until(lambda: server.poll() is not None or self.get(f"http://127.0.0.1:{port}/-/ready")) is not True:
+                return port
+            self.assertIn("address already in use", cases.contents(f"{self.folder.name}/prometheus.log"))
 
     def get(self, url):
-        with urllib.request.urlopen(url, timeout=20) as reply:
+        with urllib.request.urlopen(url, timeout=cases.PATIENCE_S) as reply:
             return reply.headers, reply.read().decode()
 
     def test_prometheus_scrapes_it(self):
         if not shutil.which("prometheus"):
             self.skipTest("prometheus is not installed (Debian's prometheus)")
-        process, at = self.start()
-        port = free_port()
+        process, at = self.start(step_s=0.02)
         with open(f"{self.folder.name}/prometheus.yml", "w") as f:
-            f.write(f"scrape_configs:\n- job_name: training\n  scrape_interval: 1s\n  static_configs:\n  - targets: ['{at}']\n")
-        with open(f"{self.folder.name}/prometheus.log", "w") as log:
-            server = subprocess.Popen(["prometheus", "--config.file=prometheus.yml", f"--web.listen-address=127.0.0.1:{port}", "--storage.tsdb.path=data"],
-                                      cwd=self.folder.name, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.terminate)
+            f.write(f"scrape_configs:\n- job_name: training\n  scrape_interval: 300ms\n  static_configs:\n  - targets: ['{at}']\n")
+        port = self.prometheus()
 
         def ask(query):
             reply = json.loads(self.get(f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode({"query": query}))[1])
@@ -147,7 +152,7 @@ class Served(unittest.TestCase):
         host, port = at.rsplit(":", 1)
 
         def say(data, wait=True):
-            with socket.create_connection((host, int(port)), timeout=20) as connection:
+            with socket.create_connection((host, int(port)), timeout=cases.PATIENCE_S) as connection:
                 connection.sendall(data)
                 return connection.recv(100).decode(errors="replace").split("\r\n")[0] if wait else ""
 
@@ -155,14 +160,14 @@ class Served(unittest.TestCase):
                                 (b"\xff\xfe\x00\r\n\r\n", "400"), (b"GET /metrics\r\n\r\n", "400"), (b"GET /metrics HTTP/1.1 x\r\n\r\n", "400"),
                                 (b"\r\n\r\n", "400"), (b"A" * 20000, "431"), (b"GET /metrics?x=" + b"A" * 7000 + b" HTTP/1.0\r\n\r\n", "200")):
             self.assertIn(f"HTTP/1.1 {status}", say(request), request[:40])
-        idle = [socket.create_connection((host, int(port)), timeout=20) for _ in range(40)]  # say nothing, and then go
+        idle = [socket.create_connection((host, int(port)), timeout=cases.PATIENCE_S) for _ in range(40)]  # say nothing, and then go
         say(b"GET /metrics HT", wait=False)
         for each in idle:
             each.close()
         self.until(lambda: self.get(f"http://{at}/metrics")[1].endswith("# EOF\n"))
         self.assertEqual(self.end(process), 0)
         with self.assertRaises(OSError):
-            socket.create_connection((host, int(port)), timeout=5)
+            socket.create_connection((host, int(port)), timeout=cases.PATIENCE_S)
 
     def test_a_thousand_who_hold_on_and_those_who_drip(self):
         """A scrape is answered meanwhile; what the server keeps open is bounded, and so is what it remembers."""

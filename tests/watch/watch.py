@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""watch: the live table, and that the program ends as it would without it. Usage: watch.py BIN_DIR PROGRAM"""
+"""watch: the live table, and that the program ends as it would without it. Usage: watch.py BIN_DIR ROOT"""
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -9,30 +10,48 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import cases
 
-BIN, PROGRAM = sys.argv[1], sys.argv[2]
+BIN, ROOT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+WATCHED = [f"{BIN}/rangescope", "profile", "--watch-every", "100ms"]
+ROW = r"^decode .*% +(\d+)"  # of ranges that have ended: others have no share and no count
+# Ends when the file `end` is there.
+PROGRAM = """
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+import rangescope
+while not os.path.exists("end"):
+    with rangescope.range("decode"), rangescope.range("layer"):
+        time.sleep(0.002)
+"""
 
 
 def watch(folder, *argv):
-    return cases.run([f"{BIN}/rangescope", "profile", "--watch-every", "100ms", "--runs", folder, *argv])
+    return cases.run([*WATCHED, "--runs", folder, *argv])
 
 
 class Watch(unittest.TestCase):
     def test_pictures_grow_and_the_last_table_is_the_run(self):
         with tempfile.TemporaryDirectory(prefix="rangescope-watch-") as folder:
-            done = watch(folder, "--depth", "1", "--", PROGRAM)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            pictures = re.split(r"^after [\d.]+ s$", done.stderr, flags=re.M)[1:]
-            self.assertGreaterEqual(len(pictures), 2, done.stderr)
-            # A row of ranges that have not ended yet has no share and no count.
-            counts = [int(row.group(1)) for row in (re.search(r"^decode .*% +(\d+)", p, re.M) for p in pictures) if row]
-            self.assertGreater(len(counts), 0, done.stderr)
+            process = subprocess.Popen([*WATCHED, "--runs", f"{folder}/runs", "--depth", "1", "--", sys.executable, "-c", PROGRAM, f"{ROOT}/python"],
+                                       cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            shown = ""
+            while len(re.findall(ROW, shown, re.M)) < 3:
+                line = process.stderr.readline()
+                self.assertTrue(line, shown)
+                shown += line
+            open(f"{folder}/end", "w", encoding="utf-8").close()
+            shown += process.stderr.read()
+            process.stderr.close()
+            self.assertEqual(process.wait(cases.PATIENCE_S), 0, shown)
+            pictures = re.split(r"^after [\d.]+ s$", shown, flags=re.M)[1:]
+            counts = [int(row.group(1)) for row in (re.search(ROW, picture, re.M) for picture in pictures) if row]
+            self.assertGreaterEqual(len(counts), 3, shown)
             self.assertEqual(counts, sorted(counts))
-            self.assertNotIn("\x1b", done.stderr)  # nothing is erased
-            run, = [entry.path for entry in os.scandir(folder)]
-            self.assertIn(f"run kept in {run}", done.stderr)
+            self.assertNotIn("\x1b", shown)  # nothing is erased
+            run, = [entry.path for entry in os.scandir(f"{folder}/runs")]
+            self.assertIn(f"run kept in {os.path.relpath(run, folder)}", shown)
             report = cases.run([f"{BIN}/rangescope", "report", run, "--depth", "1"])
-            decode = lambda text: re.findall(r"^decode .*% +(\d+)", text, re.M)[-1]
-            self.assertEqual(decode(done.stderr), decode(report.stdout))
+            last = lambda text: re.findall(ROW, text, re.M)[-1]
+            self.assertEqual(last(shown), last(report.stdout))
 
     def test_exit_code_is_the_programs(self):
         with tempfile.TemporaryDirectory(prefix="rangescope-watch-") as folder:
