@@ -3,12 +3,15 @@
 
 $RANGESCOPE_ATTACHES: how often to attach to the program that checks itself, and $RANGESCOPE_ATTACH_KILLS how often
 rangescope is killed at a random moment of it.
+
+No window ends by the clock where its content matters: it ends by SIGINT, once the program has used so much CPU time in it (`spends`).
 """
 import contextlib
 import http.client
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -22,12 +25,19 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import cases  # noqa: E402
 import json_schema  # noqa: E402
+from cases import contents, spends  # noqa: E402
 
 BIN, VICTIM, SOURCE = (os.path.abspath(path) for path in sys.argv[1:4])
 TOOL = f"{BIN}/rangescope"
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 ANSWER = sum(row * row % 7 for row in range(20_000))
+
+
+def waits(pid):
+    """Waits until it sleeps, in the program that was asked for and not on the way there."""
+    sleeps = {"x86_64": ("35", "230"), "aarch64": ("101", "115")}[os.uname().machine]
+    cases.until(lambda: contents(f"/proc/{pid}/syscall").split()[0] in sleeps, f"sleep of process {pid}")
 
 
 class Load:
@@ -42,7 +52,7 @@ class Load:
     def work(self):
         while not self.over.is_set():
             try:
-                asked = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+                asked = http.client.HTTPConnection("127.0.0.1", self.port, timeout=cases.PATIENCE_S)
                 asked.request("GET", "/")
                 answer = json.loads(asked.getresponse().read())
                 if answer != {"answer": ANSWER}:
@@ -59,6 +69,21 @@ class Load:
 
 
 class Attach(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        """The library's loader looks for ten seconds for a thread that it may use; what finds none runs next to the other cases."""
+        cls.never_free = [subprocess.Popen(["sleep", "10000"])]  # longer than what may begin anew, and no other thread
+        if sys.argv[4:]:
+            waits(cls.never_free[0].pid)
+            cls.never_free.append(subprocess.Popen([TOOL, "attach", str(cls.never_free[0].pid), "--gpu", "on", "--for", "1s"], cwd="/",
+                                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+
+    @classmethod
+    def tearDownClass(cls):
+        for process in cls.never_free:
+            process.kill()
+            process.communicate()
+
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="rangescope-attach-")
         self.env = {**os.environ, "XDG_CACHE_HOME": f"{self.folder}/cache"}
@@ -86,20 +111,33 @@ class Attach(unittest.TestCase):
         return done
 
     def attach(self, pid, *words):
-        for _ in range(6):  # threads that could wait are kept from it where the machine is busy
-            done = self.tool("attach", pid, *words)
-            if "no thread waited in a system call" not in done.stderr:
-                break
+        done = self.tool("attach", pid, *words)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done
 
-    def attach_until(self, text, *words):
-        """On a busy machine a window may hold few samples, or none that came in time to read Python's functions."""
-        for _ in range(6):
-            done = self.attach(*words)
-            if text in " ".join(done.stdout.split()):
-                break
-        return done
+    def open_window(self, pid, *words):
+        """A window that is open until close_window."""
+        tool = self.start(TOOL, "attach", pid, "--for", "10h", *words, cwd=self.folder, env=self.env, stderr=subprocess.PIPE)
+        told = ""
+        while "attached to process" not in told:
+            line = tool.stderr.readline()
+            self.assertTrue(line, told)
+            told += line
+        return tool
+
+    def close_window(self, tool):
+        """What it printed, and what it told."""
+        tool.send_signal(signal.SIGINT)
+        out, told = tool.communicate(timeout=cases.PATIENCE_S)
+        self.assertEqual(tool.returncode, 0, told)
+        self.assertIn("SIGINT ended the window", told)
+        return out, told
+
+    def attach_while(self, happens, pid, *words):
+        """What a window printed that was open until `happens` came back."""
+        tool = self.open_window(pid, *words)
+        happens()
+        return self.close_window(tool)[0]
 
     def report(self, *words):
         report = json.loads(self.tool("report", *(words or ["latest"]), "-f", "json").stdout)
@@ -115,22 +153,22 @@ class Attach(unittest.TestCase):
         server, port = self.server()
         load = Load(port)
         try:
-            time.sleep(0.5)
-            done = self.attach_until("server.py:render_page", server.pid, "--for", "3s")
-            self.attach(server.pid, "--for", "1s")
+            spends(0.5, server.pid)
+            out = self.attach_while(lambda: spends(1, server.pid), server.pid)
+            self.attach(server.pid, "--for", "300ms")
         finally:
             load.end()
         self.assertEqual(load.errors, [])
         self.assertGreater(load.answers, 100)
-        first = " ".join(done.stdout.split("\n1. ")[1].split("   try:")[0].split())
+        first = " ".join(out.split("\n1. ")[1].split("   try:")[0].split())
         self.assertIn("server.py:render_page", first)
-        self.assertIn(f"s of process {server.pid}", done.stdout)
+        self.assertIn(f"s of process {server.pid}", out)
         report = self.report()
         self.assertEqual(report["run"]["attached"]["pid"], server.pid)
-        self.assertGreater(report["run"]["attached"]["after_ns"], 5e8)
+        self.assertGreater(report["run"]["attached"]["after_ns"], 5e8)  # which it had spent
         self.assertIsNone(report["run"]["exit_code"])
         self.assertEqual([process["pid"] for process in report["processes"]], [server.pid])
-        self.assertAlmostEqual(report["run"]["duration_ns"] / 1e9, 1, delta=0.5)
+        self.assertGreaterEqual(report["run"]["duration_ns"], 3e8)
         self.assertEqual(report["regions"][0]["wall_ns"]["inclusive"], report["run"]["duration_ns"])
         with open(f"{self.kept()}/manifest.json", encoding="utf-8") as file:
             manifest = json.load(file)
@@ -156,67 +194,72 @@ class Attach(unittest.TestCase):
             port = free.getsockname()[1]
         master = self.start(PYTHON, "-m", "gunicorn", "-w", "2", "-b", f"127.0.0.1:{port}", "--log-level", "error", "shop:app",
                             cwd=self.folder)
-        for _ in range(100):
+
+        def answers():
             with socket.socket() as client:
-                if client.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
+                return client.connect_ex(("127.0.0.1", port)) == 0
+
+        def workers():
+            return [int(pid) for pid in contents(f"/proc/{master.pid}/task/{master.pid}/children").split()]
+
+        cases.until(answers)
+        cases.until(lambda: len(workers()) == 2)
         load = Load(port)
         try:
-            time.sleep(0.5)
-            done = self.attach_until("shop.py:render_page", master.pid, "--tree", "--for", "2s")
+            spends(0.2, *workers())
+            out = self.attach_while(lambda: spends(0.5, *workers()), master.pid, "--tree")
         finally:
             load.end()
         self.assertEqual(load.errors, [])
         self.assertGreater(load.answers, 50)
-        first = " ".join(done.stdout.split("\n1. ")[1].split("   try:")[0].split())
+        first = " ".join(out.split("\n1. ")[1].split("   try:")[0].split())
         self.assertIn("shop.py:render_page", first)
         self.assertEqual(len(self.report()["processes"]), 3)
         master.terminate()
-        self.assertEqual(master.wait(timeout=30), 0)
+        self.assertEqual(master.wait(timeout=cases.PATIENCE_S), 0)
 
     def test_a_signal_ends_the_window_early(self):
         server, _ = self.server()
-        tool = self.start(TOOL, "attach", server.pid, cwd=self.folder, env=self.env, stderr=subprocess.PIPE)
-        self.assertIn("attached to process", tool.stderr.readline())
-        time.sleep(0.5)
-        tool.send_signal(signal.SIGINT)
-        out, told = tool.communicate(timeout=60)
-        self.assertEqual(tool.returncode, 0, told)
-        self.assertIn("SIGINT ended the window", told)
+        out, _ = self.close_window(self.open_window(server.pid))
         self.assertIn("\nprogram ", out)
-        self.assertLess(self.report()["run"]["duration_ns"], 30e9)
+        self.assertLess(self.report()["run"]["duration_ns"], 36_000e9)
         self.assertIsNone(server.poll())
 
     def test_a_process_that_ends_meanwhile_is_reported_on(self):
-        busy = self.start(PYTHON, "-c", "import time\nprint(1, flush=True)\nend = time.time() + 2\n"
-                          "def spin():\n while time.time() < end: pass\nspin()\nraise SystemExit(3)")
+        busy = self.start(PYTHON, "-c", "import sys, threading\nover = threading.Event()\n"
+                          "threading.Thread(target=lambda: (sys.stdin.read(), over.set())).start()\nprint(1, flush=True)\n"
+                          "def spin():\n while not over.is_set(): pass\nspin()\nraise SystemExit(3)")
         busy.stdout.readline()
-        done = self.attach(busy.pid, "--for", "60s")
-        self.assertIn("ended before the window did", done.stderr)
-        self.assertIn("spin", done.stdout)
-        self.assertLess(self.report()["run"]["duration_ns"], 30e9)
+        tool = self.open_window(busy.pid)
+        spends(0.3, busy.pid)
+        busy.stdin.close()
+        busy.stdin = None
+        out, told = tool.communicate(timeout=cases.PATIENCE_S)
+        self.assertEqual(tool.returncode, 0, told)
+        self.assertIn("ended before the window did", told)
+        self.assertIn("spin", out)
+        self.assertLess(self.report()["run"]["duration_ns"], 36_000e9)
 
     def test_waits_of_threads_that_slept_before_are_whole(self):
-        sleeper = self.start("sleep", "60")
-        time.sleep(0.2)
-        self.attach(sleeper.pid, "--for", "500ms")
+        sleeper = self.start("sleep", "10000")
+        waits(sleeper.pid)
+        self.attach(sleeper.pid, "--for", "200ms")
         region = self.report()["regions"][0]
         self.assertEqual(region["cpu"]["samples"], 0)
         waiting = {part["name"]: part["ns"] for part in region["cpu"]["parts"]}
-        self.assertAlmostEqual(waiting.get("sleep", 0) / region["wall_ns"]["inclusive"], 1, delta=0.05, msg=waiting)
+        self.assertEqual(waiting, {"sleep": region["wall_ns"]["inclusive"]})
 
     def test_children_are_its_tree(self):
-        spin = "import time\nend = time.time() + 60\ndef hot():\n while time.time() < end: pass\nhot()"
+        spin = "def hot():\n while True: pass\nhot()"
         shell = self.start("sh", "-c", '"$0" -c "$1" & echo $!; wait', PYTHON, spin)
         child = int(shell.stdout.readline())
-        time.sleep(0.3)
         try:
-            alone = self.attach(shell.pid, "--for", "500ms")
-            self.assertNotIn("hot (<string>", alone.stdout)
+            spends(0.2, child)
+            alone = self.attach_while(lambda: spends(0.1, child), shell.pid)
+            self.assertNotIn("hot (<string>", alone)
             self.assertEqual([process["pid"] for process in self.report()["processes"]], [shell.pid])
-            tree = self.attach_until("hot (<string>", shell.pid, "--tree", "--for", "1s")
-            self.assertIn("hot (<string>", tree.stdout)
+            tree = self.attach_while(lambda: spends(0.3, child), shell.pid, "--tree")
+            self.assertIn("hot (<string>", tree)
             self.assertEqual(sorted(process["pid"] for process in self.report()["processes"]), sorted([shell.pid, child]))
         finally:
             os.kill(child, signal.SIGKILL)
@@ -238,7 +281,7 @@ class Attach(unittest.TestCase):
                                    "print(pid, flush=True)\nsys.stdin.read()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.started.append(zombie)
         pid = int(zombie.stdout.readline())
-        time.sleep(0.1)
+        cases.until(lambda: ") Z " in contents(f"/proc/{pid}/stat"))
         self.refused(pid, 66, "a zombie")
         victim = self.start(VICTIM)
         victim.stdout.readline()
@@ -252,7 +295,7 @@ class Attach(unittest.TestCase):
     @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "only root can be two users")
     def test_another_users_process_is_refused(self):
         os.chmod(self.folder, 0o777)
-        sleeper = self.start("sleep", "60")
+        sleeper = self.start("sleep", "10000")
         self.refused(sleeper.pid, 77, "belongs to another user (root)", user=65534)
 
     @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "root may look at every process")
@@ -266,7 +309,7 @@ class Attach(unittest.TestCase):
     @unittest.skipUnless(os.geteuid() == 0 and shutil.which("strace") and shutil.which("unshare"), "only root can stand in for Yama")
     def test_yamas_refusal_is_named(self):
         """A kernel without Yama: its file is mounted, and the open that it refuses is refused by strace."""
-        sleeper = self.start("sleep", "60")
+        sleeper = self.start("sleep", "10000")
         os.makedirs(f"{self.folder}/kernel/yama", exist_ok=True)
         for name, text in (("perf_event_paranoid", "2\n"), ("perf_event_mlock_kb", "516\n"), ("yama/ptrace_scope", "1\n")):
             with open(f"{self.folder}/kernel/{name}", "w", encoding="utf-8") as file:
@@ -279,8 +322,9 @@ class Attach(unittest.TestCase):
         self.assertIn("Python functions are missing", done.stderr)
 
     def test_what_forbids_sampling_is_named(self):
-        sleeper = self.start("sleep", "60")
-        command = [sys.executable, f"{SOURCE}/tests/cpu/forbid.py", TOOL, "attach", sleeper.pid, "--for", "1s"]
+        sleeper = self.start("sleep", "10000")
+        waits(sleeper.pid)
+        command = [sys.executable, f"{SOURCE}/tests/cpu/forbid.py", TOOL, "attach", sleeper.pid, "--for", "300ms"]
         done = cases.run([*command, "--cpu", "199Hz"], cwd=self.folder, env=self.env)
         self.assertEqual(done.returncode, 77, done.stderr)
         self.assertIn("seccomp", done.stderr)
@@ -299,16 +343,17 @@ class Attach(unittest.TestCase):
     @unittest.skipUnless(sys.argv[4:], "built without CUPTI's headers")
     def test_work_of_the_gpu_is_that_of_the_window(self):
         self.env["RANGESCOPE_CUPTI"] = sys.argv[4]
-        program = self.start(sys.argv[5], "steps", "30000")  # of one to three kernels of 10 us
-        time.sleep(0.5)
+        program = self.start(sys.argv[5], "steps", "3000000")  # of one to three kernels of 10 us
+        cases.until(lambda: "libcuda" in contents(f"/proc/{program.pid}/maps"))
+        spends(0.02, program.pid)
         before = self.left(program.pid)
-        cpu = self.attach(program.pid, "--gpu", "off", "--for", "300ms")
+        cpu = self.attach(program.pid, "--gpu", "off", "--for", "100ms")
         self.assertNotIn("uses CUDA", cpu.stderr)
         self.assertIn("uses CUDA: --gpu on records its GPU work too", self.attach(program.pid, "--for", "100ms").stderr)
-        self.assertNotIn("librangescope_inject", open(f"/proc/{program.pid}/maps", encoding="utf-8").read())
+        self.assertNotIn("librangescope_inject", contents(f"/proc/{program.pid}/maps"))
         kernels = []
         for how in (("auto",), ("auto",), ("on", "--cpu", "off")):  # from the second time on the library is there already
-            self.attach(program.pid, "--gpu", *how, "--for", "1s")
+            self.attach_while(lambda: spends(0.05, program.pid), program.pid, "--gpu", *how)
             report = self.report()
             program_region, = report["regions"]
             kernels.append(program_region["gpu"]["kernels"])
@@ -317,7 +362,6 @@ class Attach(unittest.TestCase):
             self.assertNotIn("", (device["name"], device["uuid"] or ""))
             self.assertGreater(device["sm_count"], 0)
             self.assertEqual([process["pid"] for process in report["processes"]], [program.pid])
-            self.assertAlmostEqual(report["run"]["duration_ns"] / 1e9, 1, delta=0.5)
             # At the window's edge the kernels of one step can be without the launch that was before it.
             edge = [loss["count"] for loss in report["losses"] if loss["kind"] == "kernel_without_launch"]
             self.assertLessEqual(sum(edge), 3)
@@ -327,16 +371,11 @@ class Attach(unittest.TestCase):
             self.assertEqual(self.left(program.pid), before)
             self.assertEqual([name for name in os.listdir(f"{self.kept()}/native") if name.startswith("attached")], [])
         self.assertGreater(min(kernels), 50, cpu.stderr)
-        killed = self.start(TOOL, "attach", program.pid, "--gpu", "auto", cwd=self.folder, env=self.env, stderr=subprocess.PIPE)
-        self.assertIn("attached to process", killed.stderr.readline())
+        killed = self.open_window(program.pid, "--gpu", "auto")
         self.assertGreater(self.left(program.pid)[0], before[0])
         killed.kill()
         killed.wait()
-        for _ in range(100):
-            if self.left(program.pid) == before:
-                break
-            time.sleep(0.05)
-        self.assertEqual(self.left(program.pid), before)
+        cases.until(lambda: self.left(program.pid) == before)
         self.assertIsNone(program.poll())
 
     def test_functions_and_modules_of_the_newest_pythons(self):
@@ -352,10 +391,9 @@ class Attach(unittest.TestCase):
                 env = {**os.environ, "SMALL": f"{SOURCE}/tests/modules/small", "STANDIN_CUDA": f"{os.path.dirname(cupti)}/../cuda/libcuda.so.1"}
                 process = self.start(python, "-c", program if cupti else spin, env=env)
                 process.stdout.readline()
-                done = self.attach_until("serve (<string>", process.pid, "--for", "1s")
-                self.assertIn("serve (<string>", done.stdout)
+                self.assertIn("serve (<string>", self.attach_while(lambda: spends(0.3, process.pid), process.pid))
                 if cupti:
-                    self.attach(process.pid, "--gpu", "on", "--for", "1s")
+                    self.attach_while(lambda: spends(0.3, process.pid), process.pid, "--gpu", "on")
                     regions = {tuple(region["path"]): region for region in self.report()["regions"]}
                     mlp = regions["Model", "model (Decoder)", "model.layers.2 (Layer)", "model.layers.2.mlp (Mlp)"]
                     self.assertGreater(mlp["gpu"]["kernels"], 10)
@@ -368,9 +406,18 @@ class Attach(unittest.TestCase):
         shell = self.start("sh", "-c", 'RANK=0 "$0" steps 3000000 >/dev/null & echo $!; RANK=1 "$0" steps 3000000 >/dev/null & echo $!; '
                            'read line; RANK=2 "$0" steps 3000000 >/dev/null & echo $!; wait', sys.argv[5])
         children = [int(shell.stdout.readline()) for _ in range(2)]
+
+        def launch(*pids):
+            for pid in pids:
+                cases.until(lambda pid=pid: "libcuda" in contents(f"/proc/{pid}/maps"))
+            spends(0.02, *pids)
+
+        def captures():
+            return sorted(name for name in os.listdir(f"{self.kept()}/native") if name.endswith(".gpu"))
+
         try:
-            time.sleep(0.3)
-            self.attach(shell.pid, "--rank", "1", "--gpu", "on", "--for", "500ms")
+            launch(*children)
+            self.attach_while(lambda: launch(children[1]), shell.pid, "--rank", "1", "--gpu", "on")
             report = self.report()
             self.assertEqual([process["pid"] for process in report["processes"]], [children[1]])
             self.assertIn("standin", report["processes"][0]["name"])
@@ -379,21 +426,14 @@ class Attach(unittest.TestCase):
             self.assertEqual(done.returncode, 66, done.stderr)
             self.assertIn("is rank 7", done.stderr)
             self.assertIn("Ranks of these processes: 0, 1", done.stderr)
-            tool = self.start(TOOL, "attach", shell.pid, "--tree", "--gpu", "auto", cwd=self.folder, env=self.env, stderr=subprocess.PIPE)
-            self.assertIn("attached to process", tool.stderr.readline())
+            tool = self.open_window(shell.pid, "--tree", "--gpu", "auto")
             shell.stdin.write("\n")  # a child that begins in the window
             shell.stdin.flush()
             children.append(int(shell.stdout.readline()))
-            for _ in range(600):
-                captures = sorted(name for name in os.listdir(f"{self.kept()}/native") if name.endswith(".gpu"))
-                if len(captures) == 3:
-                    break
-                time.sleep(0.05)
-            time.sleep(0.5)
-            tool.send_signal(signal.SIGINT)
-            _, told = tool.communicate(timeout=60)
-            self.assertEqual(tool.returncode, 0, told)
-            self.assertEqual(captures, sorted(f"{child}.gpu" for child in children))
+            cases.until(lambda: len(captures()) == 3)
+            launch(*children)
+            self.assertEqual(captures(), sorted(f"{child}.gpu" for child in children))
+            self.close_window(tool)
             report = self.report()
             self.assertEqual(sorted(process["pid"] for process in report["processes"]), sorted([shell.pid, *children]))
             self.assertEqual(len({process["name"] for process in report["processes"]}), 2, report["processes"])  # sh, and its children
@@ -407,25 +447,22 @@ class Attach(unittest.TestCase):
 
     @unittest.skipUnless(sys.argv[4:], "built without CUPTI's headers")
     def test_refusals_to_be_loaded_by_name(self):
-        sleeper = self.start("sleep", "60")  # longer than what may begin anew, and no other thread
-        done = cases.run([TOOL, "attach", sleeper.pid, "--gpu", "on", "--for", "1s"], cwd=self.folder, env=self.env)
-        self.assertEqual(done.returncode, 77, done.stderr)
-        self.assertIn("no thread waited in a system call that can be restarted", done.stderr)
+        sleeper = self.start("sleep", "10000")
+        waits(sleeper.pid)
         sleeper.send_signal(signal.SIGSTOP)
-        time.sleep(0.1)
+        cases.until(lambda: ") T " in contents(f"/proc/{sleeper.pid}/stat"))
         done = cases.run([TOOL, "attach", sleeper.pid, "--gpu", "on", "--for", "1s"], cwd=self.folder, env=self.env)
         self.assertEqual(done.returncode, 77, done.stderr)
         self.assertIn("it is stopped", done.stderr)
-        recorded = self.start(TOOL, "profile", "-q", "--", "sleep", "60", cwd=self.folder, env=self.env)
-        for _ in range(200):
-            children = cases.run(["pgrep", "-P", recorded.pid, "-x", "sleep"]).stdout.split()
-            if children:
-                break
-            time.sleep(0.05)
-        done = cases.run([TOOL, "attach", children[0], "--gpu", "on", "--for", "1s"], cwd=self.folder, env=self.env)
+        recorded = self.start(TOOL, "profile", "-q", "--", "sleep", "10000", cwd=self.folder, env=self.env)
+        child = cases.until(lambda: cases.run(["pgrep", "-P", recorded.pid, "-x", "sleep"]).stdout.split())[0]
+        done = cases.run([TOOL, "attach", child, "--gpu", "on", "--for", "1s"], cwd=self.folder, env=self.env)
         self.assertEqual(done.returncode, 77, done.stderr)
         self.assertIn("rangescope profile already records it", done.stderr)
-        os.kill(int(children[0]), signal.SIGKILL)
+        os.kill(int(child), signal.SIGKILL)
+        _, told = self.never_free[1].communicate(timeout=cases.PATIENCE_S)
+        self.assertEqual(self.never_free[1].returncode, 77, told)
+        self.assertIn("no thread waited in a system call that can be restarted", told)
 
     @unittest.skipUnless(sys.argv[4:], "built without CUPTI's headers")
     def test_a_program_that_checks_itself_is_whole_with_the_library_in_it(self):
@@ -435,7 +472,7 @@ class Attach(unittest.TestCase):
         self.assertEqual(victim.stdout.readline(), "ready\n")
         for _ in range(5):
             self.attach(victim.pid, "--gpu", "on", "-q", "--for", "20ms", "-o", f"{self.folder}/r.txt")
-        out, _ = victim.communicate(timeout=60)
+        out, _ = victim.communicate(timeout=cases.PATIENCE_S)
         self.assertEqual((victim.returncode, out[:3]), (0, "ok "))
 
     def test_a_program_that_checks_itself_is_left_whole(self):
@@ -444,20 +481,22 @@ class Attach(unittest.TestCase):
     def is_left_whole(self, *words):
         victim = self.start(VICTIM)
         self.assertEqual(victim.stdout.readline(), "ready\n")
+        took = []
         for _ in range(int(os.environ.get("RANGESCOPE_ATTACHES", "20"))):
+            begun = time.monotonic()
             self.attach(victim.pid, *words, "-q", "--for", "20ms", "-o", f"{self.folder}/r.txt")
+            took.append(time.monotonic() - begun)
             shutil.rmtree(f"{self.folder}/rangescope-runs")
         for _ in range(int(os.environ.get("RANGESCOPE_ATTACH_KILLS", "40"))):
-            tool = subprocess.Popen([TOOL, "attach", str(victim.pid), *words, "--for", "200ms"], cwd=self.folder, env=self.env,
+            tool = subprocess.Popen([TOOL, "attach", str(victim.pid), *words, "--for", "20ms"], cwd=self.folder, env=self.env,
                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(random.uniform(0, 0.5))
+            time.sleep(random.uniform(0, min(took)))  # on the way, also where the machine is slow
             tool.kill()
             tool.wait()
-            with open(f"/proc/{victim.pid}/status", encoding="utf-8") as file:
-                status = file.read()
+            status = contents(f"/proc/{victim.pid}/status")
             self.assertIn("TracerPid:\t0", status)
             self.assertNotIn("State:\tT", status)
-        out, _ = victim.communicate(timeout=60)
+        out, _ = victim.communicate(timeout=cases.PATIENCE_S)
         self.assertEqual(victim.returncode, 0, out)
         self.assertTrue(out.startswith("ok"), out)
 

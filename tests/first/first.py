@@ -75,8 +75,10 @@ class First(unittest.TestCase):
         return [function["name"] for function in report["regions"][0]["cpu"]["functions"]]
 
     def test_python(self):
-        report = self.first_run(PYTHON, "-c", BUSY, out=SUM)
-        self.assertIn("<genexpr>", self.functions(report))
+        # Four times as much as below: where an idle machine wakes the sampler late, few samples have Python's frames.
+        report = self.first_run(PYTHON, "-c", "print(sum(i * i for i in range(12_000_000)) > 0)", out="True\n")
+        cpu = report["regions"][0]["cpu"]
+        self.assertIn("<genexpr>", [function["name"] for function in cpu["functions"] + cpu["callers"]])
         page = self.tool("report", "latest", "--cpu", "program")
         self.assertEqual(page.returncode, 0, page.stderr)
         header = re.search(r"(?m)^([\d.]+ \w+)", self.tool("report", "latest").stdout).group(1)
@@ -150,15 +152,27 @@ class First(unittest.TestCase):
         self.assertLess(parts.get("child", 0), 0.05 * report["run"]["duration_ns"])  # while no child is there
 
     def polled(self, **options):
-        """(seconds of CPU time that spin() had by its own count, what the report says of the CPU) where /proc is all there is."""
-        source = "import time\ndef spin():\n  for i in range(40000000): pass\nbegin = time.thread_time()\nspin()\nprint('spun', time.thread_time() - begin)\ntime.sleep(0.5)\n"
-        done = subprocess.run([*FORBID, TOOL, "profile", "-q", "--", PYTHON, "-c", source], cwd=self.folder, capture_output=True, text=True, timeout=120, **options)
+        """What the report says of the CPU where /proc is all there is, and the seconds of CPU time that spin() had by its own count.
+
+        Which function had the time between two looks is a guess, the worse the later they come; how much time it was is counted.
+        """
+        source = ("import time\ndef spin():\n  for i in range(20000000): pass\nbegin = time.thread_time()\nspin()\n"
+                  "print('spun', time.thread_time() - begin)\ntime.sleep(0.5)\nprint('had', time.process_time())\n")
+        done = subprocess.run([*FORBID, TOOL, "profile", "-q", "--", PYTHON, "-c", source], cwd=self.folder, capture_output=True, text=True,
+                              timeout=cases.PATIENCE_S, **options)
         self.assertEqual(done.returncode, 0, done.stderr)
         report = json.loads(self.tool("report", "latest", "-f", "json").stdout)
         self.assertIn("cpu_polled", [loss["kind"] for loss in report["losses"]])
-        cpu = report["regions"][0]["cpu"]
+        region = report["regions"][0]
+        cpu = region["cpu"]
+        spun, had = (float(re.search(rf"{word} ([\d.]+)", done.stdout)[1]) for word in ("spun", "had"))
+        used = (cpu["split"]["python"] + cpu["split"]["native"]) / 1e9
+        self.assertGreaterEqual(used, spun - 0.03)
+        self.assertLessEqual(used, had + 0.1)  # it ends after it said so
+        self.assertAlmostEqual(cpu["split"]["waiting"] / 1e9, region["wall_ns"]["inclusive"] / 1e9 - used, delta=0.001)
         self.assertEqual(cpu["functions"][0]["name"], "spin")
-        return float(re.search(r"spun ([\d.]+)", done.stdout)[1]), cpu
+        self.assertLessEqual(cpu["functions"][0]["total_ns"] / 1e9, used)
+        return spun, cpu
 
     def test_waits_for_a_core_are_no_work_where_the_kernel_gives_no_samples(self):
         core = {min(os.sched_getaffinity(0))}
@@ -170,17 +184,15 @@ class First(unittest.TestCase):
             for other in others:
                 other.kill()
                 other.wait()
-        self.assertAlmostEqual(cpu["functions"][0]["total_ns"] / 1e9, spun, delta=0.1 * spun + 0.03)
         preempted = next(part["ns"] for part in cpu["parts"] if part["name"] == "preempted")
         self.assertGreater(preempted / 1e9, 2 * spun)
 
     def test_where_the_kernel_gives_no_samples(self):
         """As in a container: perf_event_open is refused. Functions of Python, waits and the time are told all the same."""
-        spun, cpu = self.polled()
+        _, cpu = self.polled()
         waits = {part["name"]: part["ns"] for part in cpu["parts"] if part["kind"] == "waiting"}
-        self.assertAlmostEqual(waits["sleep"] / 1e9, 0.5, delta=0.1)
-        self.assertAlmostEqual(cpu["functions"][0]["total_ns"] / 1e9, spun, delta=0.1 * spun + 0.03)
-        refused = subprocess.run([*FORBID, TOOL, "profile", "-q", "--cpu", "199Hz", "--", "true"], cwd=self.folder, capture_output=True, timeout=120)
+        self.assertGreater(waits["sleep"] / 1e9, 0.4)
+        refused = subprocess.run([*FORBID, TOOL, "profile", "-q", "--cpu", "199Hz", "--", "true"], cwd=self.folder, capture_output=True, timeout=cases.PATIENCE_S)
         self.assertEqual(refused.returncode, 77)  # what was asked for
 
     def test_node(self):
@@ -284,13 +296,13 @@ class First(unittest.TestCase):
     def test_the_terminal_is_the_programs(self):
         """While it runs nothing else is written to it: neither behind an unfinished line nor over a bar."""
         program = ("import sys, time\nsys.stdout.write('epoch 1 loss 0.1'); sys.stdout.flush(); time.sleep(1.2)\n"
-                   "sys.stdout.write('\\rbar 50%'); sys.stdout.flush(); time.sleep(1.2)\nprint('\\nEND', flush=True)\n")
+                   "sys.stdout.write('\\rbar 50%'); sys.stdout.flush(); time.sleep(0.1)\nprint('\\nEND', flush=True)\n")
         master, slave = pty.openpty()
         process = subprocess.Popen([TOOL, "profile", "--", PYTHON, "-c", program], cwd=self.folder, stdin=slave, stdout=slave, stderr=slave,
                                    env={**os.environ, "TERM": "xterm"}, start_new_session=True)
         os.close(slave)
         seen = b""
-        while select.select([master], [], [], 60)[0]:
+        while select.select([master], [], [], cases.PATIENCE_S)[0]:
             try:
                 some = os.read(master, 65536)
             except OSError:
@@ -299,7 +311,7 @@ class First(unittest.TestCase):
                 break
             seen += some
         os.close(master)
-        self.assertEqual(process.wait(60), 0)
+        self.assertEqual(process.wait(cases.PATIENCE_S), 0)
         text = seen.decode(errors="replace")
         self.assertTrue(text.startswith("epoch 1 loss 0.1\rbar 50%\r\nEND\r\n"), repr(text[:200]))
 

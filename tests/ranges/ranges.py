@@ -82,7 +82,7 @@ async def request(name, seconds):
         await decorated(seconds)
     print(name, time.monotonic() - begin)
 async def main():
-    await asyncio.gather(request("short", 0.1), request("long", 0.4), request("middle", 0.2))
+    await asyncio.gather(request("short", 0.05), request("long", 0.2), request("middle", 0.1))
 asyncio.run(main())"""
         report, done = cases.profile(BIN, ["env", f"PYTHONPATH={ROOT}/python", sys.executable, "-c", program])
         found = cases.aggregate(report)
@@ -90,7 +90,8 @@ asyncio.run(main())"""
             if line.startswith(("short ", "long ", "middle ")):
                 name, seconds = line.split()
                 region = found.pop(("LIB" if name == "long" else "", "start_end", (name,)))
-                self.assertAlmostEqual(region["wall_ns"]["inclusive"] / 1e9, float(seconds), delta=0.02, msg=name)
+                self.assertGreaterEqual(region["wall_ns"]["inclusive"] / 1e9, {"short": 0.05, "middle": 0.1, "long": 0.2}[name])
+                self.assertLessEqual(region["wall_ns"]["inclusive"] / 1e9, float(seconds), name)
         self.assertEqual({key: region["occurrences"] for key, region in found.items()}, {("", "start_end", ("decorated",)): 3})
 
     def test_python_without_a_profiler(self):

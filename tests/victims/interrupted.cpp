@@ -45,6 +45,9 @@ constexpr bool kForkedChildrenAllocate = true;
 Truth* truth = nullptr;
 std::uint32_t seed = 1;
 
+// Ends a child that hangs, by the signal's default action; on a busy machine it takes its time.
+constexpr unsigned kPatienceS = 120;
+
 void pair(const char* name = "pair") {
   truth->begun.fetch_add(1);
   nvtxRangePushA(name);
@@ -106,7 +109,7 @@ int fork_while_registering() {
   for (int i = 0; i < 100; ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      alarm(5);  // its default action tells a child that hangs
+      alarm(kPatienceS);
       for (unsigned n = 0; n < 4; ++n) make_all(n);
       pair();
       _exit(0);
@@ -308,7 +311,7 @@ class Schedule {
     const pid_t child = fork();
     if (child == 0) {
       on_signal(SIGALRM, SIG_DFL);
-      alarm(20);  // ends a child that hangs
+      alarm(kPatienceS);
       for (int i = 0; i < 20; ++i) pair();
       make_all(how);
       if (how == 0 && kForkedChildrenAllocate) std::thread([] { pair(); }).join();
