@@ -502,7 +502,7 @@ Result<Ended> run(const Command& command) {
   Ended ended;
   ended.start_unix_ns =
       std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-  const auto start = Clock::now();
+  const auto start = command.now();
   Ending ending(command);
   Foreground foreground(command.own_group);
   std::vector<Arrived> early;
@@ -530,7 +530,7 @@ Result<Ended> run(const Command& command) {
   auto awaited = start;  // when this round was to come
   bool running = true;
   while (running || out.fd() >= 0 || err.fd() >= 0) {
-    const auto now = Clock::now();
+    const auto now = command.now();
     // Ctrl-Z stopped both of us, wherever we were: that time is not the program's own.
     if (deadline && !command.own_group && now - awaited > kStill) *deadline += now - awaited;
     if (!running && now >= *linger_until) break;
@@ -561,15 +561,15 @@ Result<Ended> run(const Command& command) {
       const pid_t got = ::waitpid(pid, &status, WNOHANG | (command.own_group ? WUNTRACED : 0));
       if (got == pid && WIFSTOPPED(status)) {
         foreground.stopped();
-        if (deadline) *deadline += Clock::now() - now;  // time in which it was stopped is not its own
+        if (deadline) *deadline += command.now() - now;  // time in which it was stopped is not its own
         continue;
       }
       if (got == pid) {
-        ended.wall_ns = (Clock::now() - start).count();
+        ended.wall_ns = (command.now() - start).count();
         fill(ended, status);
         running = false;
         if (ended_by_request(ended)) ending.finish(command.grace);
-        linger_until = Clock::now() + kLinger;
+        linger_until = command.now() + kLinger;
         continue;
       }
       if (got < 0 && errno != EINTR) return fail(Code::kInternal, "cannot wait for the program: " + reason(errno));
@@ -590,7 +590,7 @@ Result<Ended> run(const Command& command) {
     if (ready > 0 && polled[0].revents != 0) moved |= out.take(ended.out);
     if (ready > 0 && polled[1].revents != 0) moved |= err.take(ended.err);
     ending.bury();
-    if (moved && !running) linger_until = Clock::now() + kLinger;
+    if (moved && !running) linger_until = command.now() + kLinger;
     signals.drain([&](const Arrived& arrived) {
       if (is_programs_own(arrived)) return;
       ended.forwarded = arrived.signal;

@@ -58,6 +58,8 @@ struct Command {
   std::function<void(std::chrono::nanoseconds elapsed)> tick;  ///< called about every `tick_every` while it runs
   /// Asked after each tick: true ends it as the time limit would.
   std::function<bool()> enough;
+  /// The clock of the time limit, of ticks and of Ended::wall_ns. Another one lets a test skip hours.
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
 /// How it ended. Exactly one of exit_code and signal is there, unless it was left.

@@ -2,10 +2,15 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <thread>
 
 #include "base/fs.hpp"
@@ -26,17 +31,58 @@ Command quiet(std::vector<std::string> argv) {
   return command;
 }
 
-// The process of this id ends soon. Its new parent has to reap it; a zombie counts as gone.
+// The background of a script and nohup ignore these, and what is started by them does so too.
+const bool kSignalsAreDefault = [] {
+  for (const int signal : {SIGHUP, SIGINT, SIGQUIT}) ::signal(signal, SIG_DFL);
+  return true;
+}();
+
+constexpr auto kPatience = 2min;  // for what has to come, on a machine that others keep busy
+
+/// Waits until `condition` holds. False where it has not for minutes.
+template <class Condition>
+bool comes(const Condition& condition) {
+  const auto latest = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > latest) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
+/// Waits for the end of a process that is not our child, whether or not it has been reaped.
 void expect_gone(const std::string& id) {
   const auto pid = to_int(trim(id));
   ASSERT_TRUE(pid) << id;
-  for (int i = 0; i < 200 && ::kill(static_cast<pid_t>(*pid), 0) == 0; ++i) {
-    const auto status = read_file("/proc/" + std::to_string(*pid) + "/stat");
-    if (status && status->find(") Z") != std::string::npos) break;
-    std::this_thread::sleep_for(10ms);
-    ASSERT_LT(i, 199) << "process " << id << " lives on";
+  pollfd ended{static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(*pid), 0)), POLLIN, 0};
+  if (ended.fd < 0) {
+    EXPECT_EQ(errno, ESRCH);
+    return;
   }
+  EXPECT_EQ(::poll(&ended, 1, static_cast<int>(std::chrono::milliseconds(kPatience).count())), 1)
+      << "process " << id << " lives on";
+  ::close(ended.fd);
 }
+
+/// A file by which a shell says how far it has come: its command is `shell`, where $0 is the file.
+class Reached {
+ public:
+  [[nodiscard]] bool already() const { return std::filesystem::exists(file_); }
+  void say() const { ASSERT_TRUE(write_file(file_, "")); }
+  [[nodiscard]] Command shell(const char* script) const { return quiet({"sh", "-c", script, file_.string()}); }
+  /// Its time limit ends right after it has come there.
+  [[nodiscard]] Command limited_shell(const char* script) const {
+    Command command = shell(script);
+    command.own_group = true;
+    command.timeout = 1ns;
+    command.started = [this](pid_t) { EXPECT_TRUE(comes([this] { return already(); })); };
+    return command;
+  }
+
+ private:
+  TemporaryFolder folder_{"rangescope-process"};
+  std::filesystem::path file_ = folder_.path() / "reached";
+};
 
 TEST(Process, KeepsBothStreamsAndTheExitCode) {
   const auto ended = run(quiet({"sh", "-c", "echo out; echo err >&2; exit 3"}));
@@ -127,10 +173,8 @@ TEST(Process, WritesToAFileToo) {
 }
 
 TEST(Process, TimeLimitEndsTheWholeGroup) {
-  Command command = quiet({"sh", "-c", "sleep 1000 & echo $!; wait"});
-  command.own_group = true;
-  command.timeout = 300ms;
-  const auto ended = run(command);
+  const Reached reached;
+  const auto ended = run(reached.limited_shell("sleep 1000 & echo $!; : > \"$0\"; wait"));
   ASSERT_TRUE(ended);
   EXPECT_TRUE(ended->timed_out);
   EXPECT_EQ(ended->signal, SIGTERM);
@@ -138,11 +182,11 @@ TEST(Process, TimeLimitEndsTheWholeGroup) {
 }
 
 TEST(Process, TimeLimitEndsWhatLeftTheGroup) {
-  Command command =
-      quiet({"sh", "-c", "setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' & sleep 1000"});
-  command.own_group = command.forward_signals = true;
-  command.timeout = 400ms;
-  command.grace = 300ms;
+  const Reached reached;
+  Command command = reached.limited_shell(
+      "setsid sh -c 'trap \"\" TERM; echo $$; : > \"$0\"; while :; do sleep 1; done' \"$0\" & sleep 1000");
+  command.forward_signals = true;
+  command.grace = 10ms;
   const auto ended = run(command);
   ASSERT_TRUE(ended);
   EXPECT_TRUE(ended->timed_out);
@@ -169,10 +213,9 @@ TEST(Process, WhatAnOrdinaryEndLeavesBehindIsLeftAlone) {
 }
 
 TEST(Process, KillsWhatIgnoresSigterm) {
-  Command command = quiet({"sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"});
-  command.own_group = true;
-  command.timeout = 200ms;
-  command.grace = 200ms;
+  const Reached reached;
+  Command command = reached.limited_shell("trap '' TERM; : > \"$0\"; while :; do sleep 1; done");
+  command.grace = 10ms;
   const auto ended = run(command);
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->signal, SIGKILL);
@@ -180,23 +223,20 @@ TEST(Process, KillsWhatIgnoresSigterm) {
 
 TEST(Process, EnoughEndsTheWholeGroup) {
   // The child of the shell ignores SIGTERM, and the shell does not wait for it.
-  Command command = quiet({"sh", "-c", "(trap '' TERM; sleep 1000) & echo $!; trap 'exit 0' TERM; wait"});
+  const Reached reached;
+  Command command =
+      reached.shell("trap '' TERM; sleep 1000 & echo $!; trap 'exit 0' TERM; : > \"$0\"; wait");
   command.own_group = true;
-  command.tick_every = 20ms;
-  command.grace = 300ms;
-  int asked = 0;
-  command.enough = [&] { return ++asked == 5; };
+  command.tick_every = 0ms;
+  command.now = [start = std::chrono::steady_clock::now()] { return start; };  // the shell has time to take the signal
+  command.grace = 10ms;                                                        // its child has not
+  command.enough = [&] { return reached.already(); };
   const auto ended = run(command);
   ASSERT_TRUE(ended);
   EXPECT_TRUE(ended->enough);
   EXPECT_FALSE(ended->timed_out);
   EXPECT_EQ(ended->exit_code, 0);
-  for (int i = 0; i < 200; ++i) {  // it was killed, which takes a moment
-    const auto child = read_file("/proc/" + std::string(trim(ended->out)) + "/stat");
-    if (!child || child->find(") Z") != std::string::npos) return;
-    std::this_thread::sleep_for(10ms);
-  }
-  FAIL() << "the child lives on";
+  expect_gone(ended->out);
 }
 
 TEST(Process, ForwardsSignalsAndWaitsOn) {
@@ -285,36 +325,30 @@ TEST(Process, ASignalThatTheProgramSendsAndEndsByIsItsOwn) {
   EXPECT_FALSE(ended->forwarded);
 }
 
-// Ctrl-Z stops the whole group for longer than the time limit: while we wait, or as soon as the program has begun.
-/// `run` in a process group of its own, which stops as a whole: by us, or by what it runs.
+/// `run` in a process group of its own that stops as a whole, as by Ctrl-Z. Its clock is ours: an hour passes when we
+/// say so.
 class Stopped {
  public:
-  explicit Stopped(const char* program, bool stops_itself) {
-    if (::pipe(ready_) != 0 || ::pipe(go_) != 0) std::abort();
+  enum class By { kUs, kItself };
+  explicit Stopped(const char* script, By by) {
+    void* shared = ::mmap(nullptr, sizeof *hours_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED || ::pipe(ready_) != 0 || ::pipe(go_) != 0) std::abort();
+    hours_ = new (shared) std::atomic<int>(0);
     tool_ = ::fork();
-    if (tool_ == 0) {
-      ::setpgid(0, 0);
-      ::dup2(go_[0], STDIN_FILENO);
-      ::dup2(ready_[1], STDOUT_FILENO);
-      ::close(go_[1]);
-      Command command;
-      command.argv = {"sh", "-c", program};
-      command.forward_signals = true;
-      command.timeout = 4s;
-      const auto ended = run(command);
-      ::_exit(ended && !ended->timed_out ? ended->exit_code.value_or(1) : 2);
-    }
+    if (tool_ == 0) ::_exit(run_tool(script));
     char byte = 0;
-    if (!stops_itself) stopped_ = ::read(ready_[0], &byte, 1) == 1 && ::kill(-tool_, SIGSTOP) == 0;
+    if (by == By::kUs) stopped_ = ::read(ready_[0], &byte, 1) == 1 && ::kill(-tool_, SIGSTOP) == 0;
     int status = 0;
     stopped_ = stopped_ && ::waitpid(tool_, &status, WUNTRACED) == tool_ && WIFSTOPPED(status);
   }
   ~Stopped() {
     for (const int end : {ready_[0], ready_[1], go_[0], go_[1]}) ::close(end);
+    ::munmap(hours_, sizeof *hours_);
   }
   Stopped(const Stopped&) = delete;
   Stopped& operator=(const Stopped&) = delete;
   [[nodiscard]] bool stopped() const { return stopped_; }
+  void let_an_hour_pass() { ++*hours_; }
   /// Its exit code.
   int go_on() {
     int status = 0;
@@ -324,22 +358,38 @@ class Stopped {
   }
 
  private:
+  int run_tool(const char* script) {
+    ::setpgid(0, 0);
+    ::dup2(go_[0], STDIN_FILENO);
+    ::dup2(ready_[1], STDOUT_FILENO);
+    ::close(go_[1]);
+    Command command;
+    command.argv = {"sh", "-c", script};
+    command.forward_signals = true;
+    command.timeout = 30min;
+    command.now = [start = std::chrono::steady_clock::now(), this] { return start + hours_->load() * 1h; };
+    const auto ended = run(command);
+    return ended && !ended->timed_out ? ended->exit_code.value_or(1) : 2;
+  }
   int ready_[2] = {}, go_[2] = {};
+  std::atomic<int>* hours_ = nullptr;
   pid_t tool_ = -1;
   bool stopped_ = true;
 };
 
+// While we wait, or as soon as the program has begun.
 TEST(Process, TimeInWhichAllStoodStillIsNotTheProgramsOwn) {
-  Stopped by_us("echo ready; read line; exit 3", false), by_itself("kill -STOP 0; echo ready; read line; exit 3", true);
-  ASSERT_TRUE(by_us.stopped());
-  ASSERT_TRUE(by_itself.stopped());
-  std::this_thread::sleep_for(5s);
-  EXPECT_EQ(by_us.go_on(), 3);
-  EXPECT_EQ(by_itself.go_on(), 3);
+  Stopped by_us("echo ready; read line; exit 3", Stopped::By::kUs);
+  Stopped by_itself("kill -STOP 0; echo ready; read line; exit 3", Stopped::By::kItself);
+  for (Stopped* stopped : {&by_us, &by_itself}) {
+    ASSERT_TRUE(stopped->stopped());
+    stopped->let_an_hour_pass();
+    EXPECT_EQ(stopped->go_on(), 3);
+  }
 }
 
 TEST(Process, ABackgroundChildThatKeepsThePipeDoesNotHoldUs) {
-  const auto ended = run(quiet({"sh", "-c", "sleep 100 & echo $!"}));
+  const auto ended = run(quiet({"sh", "-c", "sleep 1000 & echo $!"}));
   ASSERT_TRUE(ended);
   const auto child = to_int(trim(ended->out));
   ASSERT_TRUE(child) << ended->out;
@@ -365,19 +415,21 @@ TEST(Process, LateOutputOfABackgroundChildIsShown) {
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->out, "early\n");
   ASSERT_TRUE(write_file(go, ""));
-  for (int i = 0; i < 1000 && read_file(shown).value_or("") != "early\nlate\nlater\n"; ++i)
-    std::this_thread::sleep_for(10ms);
-  EXPECT_EQ(read_file(shown).value_or(""), "early\nlate\nlater\n");
+  EXPECT_TRUE(comes([&] { return read_file(shown).value_or("") == "early\nlate\nlater\n"; }))
+      << read_file(shown).value_or("");
   std::filesystem::remove_all(folder);
 }
 
 TEST(Process, TicksWhileItRuns) {
-  Command command = quiet({"sleep", "0.3"});
-  command.tick_every = 20ms;
+  const Reached reached;  // here by us
+  Command command = reached.shell("while [ ! -e \"$0\" ]; do sleep 0.01; done");
+  command.tick_every = 1ms;
   int ticks = 0;
-  command.tick = [&](std::chrono::nanoseconds) { ++ticks; };
+  command.tick = [&](std::chrono::nanoseconds) {
+    if (++ticks == 3) reached.say();
+  };
   ASSERT_TRUE(run(command));
-  EXPECT_GE(ticks, 1);
+  EXPECT_GE(ticks, 3);
 }
 
 TEST(Process, SaysWhyItCannotRun) {
