@@ -44,10 +44,9 @@ using Clock = std::chrono::steady_clock;
 /// Until the window is over, the process has ended, or a signal comes that would end us: what ended it, for a note.
 /// `look` is called some times a second.
 template <class Look>
-std::string wait_for_end(const Attach& to, const Look& look) {
+std::string wait_for_end(const Attach& to, const base::Signals& signals, const Look& look) {
   constexpr nanoseconds kLook = std::chrono::milliseconds(200);  // where no descriptor tells of its end
   const auto begun = Clock::now();
-  const base::Signals signals(true);
 #if defined(SYS_pidfd_open)
   const int process = static_cast<int>(::syscall(SYS_pidfd_open, to.target.pid, 0u));
 #else
@@ -213,6 +212,7 @@ class Attached : public Stage {
     const sample::cpu::Running which{to.target.pid, to.tree};
     auto cpu = TRY(begin_cpu(run_.args.sampling, captures, &which));
 
+    std::optional<base::Signals> signals(std::in_place, true);  // one that comes after this message ends the window
     base::info("attached to process " + std::to_string(to.target.pid) + " (" +
                base::printable(base::shell_quote(run_.config.list("workload.command"))) + ")" +
                (to.length ? " for " + base::format_ns(static_cast<double>(to.length->count())) : "") +
@@ -226,7 +226,9 @@ class Attached : public Stage {
       return base::write_file(captures / wire::launched::kFile, wire::launched::text_of(window));
     };
     TRY(note_window());
-    if (const std::string early = wait_for_end(to, [&] { gpu->look_again(); }); !early.empty()) run_.note(early);
+    const std::string early = wait_for_end(to, *signals, [&] { gpu->look_again(); });
+    signals.reset();
+    if (!early.empty()) run_.note(early);
     if (cpu) cpu->stop();
     window.end_ns = cpu ? cpu->until_ns() : sample::now_ns();
     gpu.reset();

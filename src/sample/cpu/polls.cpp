@@ -133,15 +133,21 @@ bool Polls::follow(Sink& sink, std::uint32_t tid, Thread& thread, std::int64_t n
   return true;
 }
 
+/// Of a thread that has ended since the turn before, and did not sleep then. It may have run on for a tick, where it had
+/// run; on a busy machine the time until we look is longer, and that is waiting for a core.
+void Polls::stops(Sink& sink, std::uint32_t tid, const Thread& thread, std::int64_t now_ns) const {
+  const bool was_ready = thread.told_ns < last_ns_;  // and not counted: it waited all the time
+  const std::int64_t ran_until_ns = was_ready ? thread.told_ns : thread.told_ns + kTick_ns;
+  if (ran_until_ns < now_ns) sink.switched({thread.pid, tid}, ran_until_ns, true, true);
+}
+
 void Polls::turn(Sink& sink, std::int64_t now_ns) {
   if (now_ns - looked_ns_ >= kLook_ns || threads_.empty()) look(sink, now_ns);
   for (auto at = threads_.begin(); at != threads_.end();) {
     const auto next = std::next(at);
     if (!follow(sink, at->first, at->second, now_ns)) {
       if (2 * at->second.owed_ns >= kInterval_ns) sample_of(sink, {at->second.pid, at->first}, last_ns_);
-      // As far as is known, one that was ready and not counted waited to the end.
-      if (!at->second.out && at->second.told_ns < last_ns_)
-        sink.switched({at->second.pid, at->first}, at->second.told_ns, true, true);
+      if (!at->second.out) stops(sink, at->first, at->second, now_ns);
       sink.ended({at->second.pid, at->first}, now_ns);
       if (at->first == at->second.pid) processes_.erase(at->first);
       threads_.erase(at);

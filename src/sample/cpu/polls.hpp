@@ -38,6 +38,7 @@ class Polls {
   };
   void look(Sink& sink, std::int64_t now_ns);
   bool follow(Sink& sink, std::uint32_t tid, Thread& thread, std::int64_t now_ns);
+  void stops(Sink& sink, std::uint32_t tid, const Thread& thread, std::int64_t now_ns) const;
 
   std::uint32_t root_;
   bool with_root_;

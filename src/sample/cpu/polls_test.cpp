@@ -1,0 +1,61 @@
+#include "sample/cpu/polls.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace rangescope::sample::cpu {
+namespace polls_test {
+
+/// What is told of one thread, as text: "runs at 5", "waits at 7".
+class Told : public Sink {
+ public:
+  std::vector<std::string> lines;
+  void sample(const Sample&) override {}
+  void counted(const Task&, std::int64_t, std::uint32_t) override {}
+  void mapped(const Mapped&) override {}
+  void named(const Task&, std::string_view, bool) override {}
+  void forked(const Task&, std::int64_t) override {}
+  void ended(const Task&, std::int64_t at_ns) override { tell("ended", at_ns); }
+  void leaves(const Sample&) override {}
+  void switched(const Task&, std::int64_t at_ns, bool out, bool) override { tell(out ? "waits" : "runs", at_ns); }
+  void lost(std::uint64_t) override {}
+  void throttled() override {}
+
+ private:
+  void tell(const char* what, std::int64_t at_ns) {
+    lines.push_back(std::string(what) + " at " + std::to_string(at_ns / 1'000'000) + " ms");
+  }
+};
+
+bool has_run(pid_t pid) {
+  std::uint64_t ran_ns = 0;
+  std::ifstream("/proc/" + std::to_string(pid) + "/schedstat") >> ran_ns;
+  return ran_ns > 0;
+}
+
+// We look late on a busy machine: what a thread ran before it ended is at most a tick, however long we did not look.
+TEST(Polls, TheTimeBetweenTheLastLookAndAnEndIsNoWork) {
+  constexpr std::int64_t kMs = 1'000'000;
+  const pid_t child = ::fork();
+  if (child == 0)
+    for (volatile int spin = 0;;) spin = spin + 1;
+  while (!has_run(child)) ::sched_yield();
+  Polls polls(static_cast<std::uint32_t>(child), true, 1000 * kMs);
+  Told told;
+  polls.turn(told, 1010 * kMs);
+  told.lines.clear();
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  polls.turn(told, 2000 * kMs);
+  EXPECT_EQ(told.lines, (std::vector<std::string>{"waits at 1020 ms", "ended at 2000 ms"}));
+}
+
+}  // namespace polls_test
+}  // namespace rangescope::sample::cpu
