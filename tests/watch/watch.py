@@ -12,7 +12,7 @@ import cases
 
 BIN, ROOT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 WATCHED = [f"{BIN}/rangescope", "profile", "--watch-every", "100ms"]
-ROW = r"^decode .*% +(\d+)"  # of ranges that have ended: others have no share and no count
+ROW = r"^decode .*% +([\d,]+)"  # of ranges that have ended: others have no share and no count
 # Ends when the file `end` is there.
 PROGRAM = """
 import os, sys, time
@@ -43,7 +43,7 @@ class Watch(unittest.TestCase):
             process.stderr.close()
             self.assertEqual(process.wait(cases.PATIENCE_S), 0, shown)
             pictures = re.split(r"^after [\d.]+ s$", shown, flags=re.M)[1:]
-            counts = [int(row.group(1)) for row in (re.search(ROW, picture, re.M) for picture in pictures) if row]
+            counts = [int(row.group(1).replace(",", "")) for row in (re.search(ROW, picture, re.M) for picture in pictures) if row]
             self.assertGreaterEqual(len(counts), 3, shown)
             self.assertEqual(counts, sorted(counts))
             self.assertNotIn("\x1b", shown)  # nothing is erased

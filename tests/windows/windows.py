@@ -157,14 +157,18 @@ class Windows(unittest.TestCase):
         self.assertGreaterEqual(window["duration_ns"], 500e6)
         self.assertEqual(report["run"]["duration_ns"], window["duration_ns"])
         regions = self.regions(report)
-        self.assertEqual(set(regions), {("step",), ("step", "inner")})
-        step = regions[("step",)]
-        self.assert_full_of(step, window["duration_ns"], out)
+        losses = {loss["kind"]: loss for loss in report["losses"]}
+        above, open_before = (), (1, 2)  # main, and a step
+        if ("main",) in regions:  # a busy machine had not started Python yet when the window began
+            above, open_before = ("main",), (0, 0)
+            del regions[above]
+        self.assertEqual(set(regions), {(*above, "step"), (*above, "step", "inner")})
+        step = regions[(*above, "step")]
+        if not above:
+            self.assert_full_of(step, window["duration_ns"], out)
         self.assertGreaterEqual(step["wall_ns"]["median"], 10e6)
         self.assertLess(step["occurrences"], int(out.split()[-3]))
-        losses = {loss["kind"]: loss for loss in report["losses"]}
-        self.assertGreaterEqual(losses["open_before"]["count"], 1)
-        self.assertLessEqual(losses["open_before"]["count"], 2)
+        self.assertIn(losses["open_before"]["count"] if "open_before" in losses else 0, open_before)
         self.assertNotIn("unclosed_range", losses)
 
     def test_a_window_by_occurrences_holds_these(self):
@@ -277,14 +281,15 @@ class Windows(unittest.TestCase):
 
     def test_a_slow_range_and_a_crash_keep_them_too(self):
         few = ("import os, time\nimport rangescope\nprint('ready', flush=True)\n"
-               "def step(seconds):\n with rangescope.range('step'): time.sleep(seconds)\n"
-               "for _ in range({0}): step(0.002)\n")
-        # Then a slow one, and others until five windows have ended: it is in none of the last ones.
+               "def step(seconds):\n begun = time.monotonic()\n with rangescope.range('step'): time.sleep(seconds)\n return time.monotonic() - begun\n"
+               "longest = max(step(0.002) for _ in range({0}))\n")
+        # Then a slow one, slower than any of a busy machine, and others until five windows have ended: it is in none of the last ones.
         slow = few.format(110) + ("windows = lambda: max(int(name[7:]) for name in os.listdir(os.environ['RANGESCOPE_DIR']) if name[:7] == 'window-')\n"
-                                  "slow = windows()\nstep(0.3)\nwhile windows() < slow + 5: step(0.002)\nos.abort()")
+                                  "slow = windows()\nstep(max(0.3, 10 * longest))\nwhile windows() < slow + 5: step(0.002)\nos.abort()")
         steps, _ = self.profile(slow, "--keep-last", "1s", "--when", "step > p99 * 5")
         _, told = self.end(steps, -signal.SIGABRT)
-        self.assertIn(True, [float(ms) >= 300 for ms in re.findall(r"--when: step took ([\d.]+) ms", told)], told)
+        took = re.findall(r"--when: step took ([\d.]+) (ms|s)", told)
+        self.assertGreaterEqual(max(float(time) * (1000 if unit == "s" else 1) for time, unit in took), 300, told)
         marks = glob.glob(f"{self.folder}/rangescope-runs/*/marks/*")  # a busy machine makes other steps slow too
         slowest = [self.regions(self.report("report", mark))[("step",)]["wall_ns"]["max"] for mark in marks]
         self.assertGreater(max(slowest), 300e6)
