@@ -6,6 +6,7 @@
 // cuInit.
 #include <cupti.h>
 #include <dlfcn.h>
+#include <sys/file.h>
 #include <time.h>
 
 #include <algorithm>
@@ -114,18 +115,21 @@ FILE* ran_file() {
 }
 
 void run_node(const Node& node, std::uint32_t correlation, std::uint32_t stream, std::uint64_t id) {
+  FILE* const ran = ran_file();  // for the stand-in PM sampling of another process
+  if (ran != nullptr) flock(fileno(ran), LOCK_EX);  // which does not look between a start and its line
   standin::Work work = queue(correlation, stream, node.duration);
   work.name = node.name;
   work.grid = node.grid;
   work.block = node.block;
   work.node = id;
   if (std::getenv("STANDIN_NEVER_ENDS")) work.start_ns = work.end_ns = 0;
-  if (hooks.kernel) hooks.kernel(work);
-  if (FILE* ran = ran_file()) {  // for the stand-in PM sampling of another process
+  if (ran != nullptr) {
     std::fprintf(ran, "%llu %llu %u\n", static_cast<unsigned long long>(work.start_ns),
                  static_cast<unsigned long long>(work.end_ns), work.grid);
     std::fflush(ran);
+    flock(fileno(ran), LOCK_UN);
   }
+  if (hooks.kernel) hooks.kernel(work);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 // (Enable), pm_old (SetConfig), pm_dies (the third Decode fails), pm_gaps (every other decoding loses its first half).
 #include <cupti_pmsampling.h>
 #include <cupti_profiler_host.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,10 +61,13 @@ struct Ran {
   std::uint64_t start, end;
   double blocks;
 };
-std::vector<Ran> what_ran() {
+/// What ran until `now`, which is read while the driver starts nothing.
+std::vector<Ran> what_ran(std::uint64_t& now) {
   std::vector<Ran> ran;
   const char* path = std::getenv("STANDIN_RAN");
   FILE* file = path ? std::fopen(path, "r") : nullptr;
+  if (file != nullptr) flock(fileno(file), LOCK_EX);
+  now = timer();
   if (!file) return ran;
   unsigned long long start = 0, end = 0;
   unsigned grid = 0;
@@ -134,7 +138,9 @@ CUptiResult cuptiPmSamplingDecodeData(CUpti_PmSampling_DecodeData_Params* params
   Head head{};
   std::memcpy(&head, params->pCounterDataImage, sizeof head);
   if (head.magic != kMagic || head.used != 0) return CUPTI_ERROR_INVALID_PARAMETER;  // not cleared
-  const std::uint64_t until = stopped != 0 ? stopped : timer();
+  std::uint64_t now = 0;
+  const std::vector<Ran> all_ran = what_ran(now);
+  const std::uint64_t until = stopped != 0 ? stopped : now;
   std::vector<Sample> samples;
   while (done + interval <= until && samples.size() < head.room) {
     samples.push_back({done, done + interval, 0, 0});
@@ -146,7 +152,7 @@ CUptiResult cuptiPmSamplingDecodeData(CUpti_PmSampling_DecodeData_Params* params
   params->overflow = 0;
   if (fault("pm_gaps") && decodings % 2 == 0)
     samples.erase(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2));
-  for (const Ran& ran : what_ran()) {
+  for (const Ran& ran : all_ran) {
     for (Sample& sample : samples) {
       const std::uint64_t from = std::max(sample.start, ran.start), to = std::min(sample.end, ran.end);
       if (from >= to) continue;
