@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """The checks themselves: a small wrong file for every rule, and a right one."""
+import os
+import shutil
+import tempfile
 import unittest
 
+import headers
 import layers
 import length
 import losses
@@ -86,6 +90,41 @@ class Names(unittest.TestCase):
         definition = self.LOCAL.replace("namespace {\n", "namespace {\n}  // namespace\n", 1)
         self.assertEqual(names.hidden({"src/a/spread.hpp": self.HEADER, "src/a/spread.cpp": definition,
                                        "src/b/clocks.cpp": self.LOCAL, "src/a/b.cpp": self.LOCAL.replace("r::a", "r::a::b")}), [])
+
+
+class Headers(unittest.TestCase):
+    def closures(self, **texts):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        os.makedirs(os.path.join(folder.name, "src/a"))
+        for name, text in texts.items():
+            with open(os.path.join(folder.name, f"src/a/{name}.hpp"), "w", encoding="utf-8") as f:
+                f.write("#pragma once\n" + text)
+        return folder.name, {f"src/a/{name}.hpp": headers.Closure(folder.name, f"src/a/{name}.hpp") for name in texts}
+
+    def test_a_header_follows_only_what_it_includes(self):
+        _, closures = self.closures(
+            base="#include <vector>\n",
+            with_map='#include "a/base.hpp"\n#include <map>\n',
+            with_set='#include "a/base.hpp"\n#include <set>\n',
+            all_of_them='#include "a/with_map.hpp"\n#include "a/with_set.hpp"\n',
+            same_library_headers="#include <map>\n#include <set>\n#include <vector>\n")
+        self.assertEqual(headers.chains(closures), [["src/a/base.hpp", "src/a/with_map.hpp", "src/a/all_of_them.hpp"],
+                                                    ["src/a/same_library_headers.hpp"], ["src/a/with_set.hpp"]])
+
+    @unittest.skipUnless(shutil.which("c++"), "there is no compiler c++")
+    def test_a_forgotten_include(self):
+        """Neither another header nor a precompiled one hides it; what includes such a header is wrong with it."""
+        folder, closures = self.closures(
+            text="#include <string>\ninline std::string text();\n",
+            texts='#include "a/text.hpp"\n#include <vector>\ninline std::vector<std::string> texts();\n',
+            forgotten="#include <string>\ninline std::vector<std::string> forgotten();\n",
+            nothing="inline std::string nothing();\n")
+        with tempfile.TemporaryDirectory() as cache:
+            compiler = headers.Compiler("c++", ["-std=c++20", f"-I{folder}/src"], cache)
+            failed = headers.compile_alone(compiler, closures)
+        self.assertEqual(set(failed), {"src/a/forgotten.hpp", "src/a/nothing.hpp"})
+        self.assertIn("vector", failed["src/a/forgotten.hpp"])
 
 
 class Length(unittest.TestCase):

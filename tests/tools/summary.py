@@ -3,8 +3,7 @@
 
 A GoogleTest program counts by its own XML (cases/NAME.xml), a script by the lines it wrote (cases/NAME.txt), anything else
 as one case. What was skipped is listed with its reason. A program that died counts its finished cases and one failure.
-A test that failed and passed when it ran again (again.xml) is listed as unsteady. Exit code 1 on a failure, on a missing
-result, or where a whole build folder ran nothing. Usage: summary.py BUILD_DIR...
+Exit code 1 on a failure, on a missing result, or where a whole build folder ran nothing. Usage: summary.py BUILD_DIR...
 """
 import os
 import sys
@@ -68,30 +67,27 @@ def cases(build, element):
 
 
 def of_run(path):
-    """The <testcase> elements of a JUnit file by name; none when it is missing or torn."""
+    """The <testcase> elements of a JUnit file; none when it is missing or torn."""
     try:
-        return {element.get("name"): element for element in ET.parse(path).iter("testcase")}
+        return list(ET.parse(path).iter("testcase"))
     except (OSError, ET.ParseError):
-        return {}
+        return []
 
 
 def main(builds):
-    rows, missing, unsteady = [], [], []
+    rows, missing = [], []
     for build in builds:
         label = os.path.basename(os.path.normpath(build))
-        elements, again = of_run(f"{build}/ctest.xml"), of_run(f"{build}/again.xml")
+        elements = of_run(f"{build}/ctest.xml")
         if not elements:
             missing.append(label)
-        unsteady += [f"{label}: {name}" for name, element in again.items() if of_ctest(element) == PASS]
-        for element in {**elements, **again}.values():
+        for element in elements:
             rows += [(state, f"{label}: {name}") for state, name in cases(build, element)]
     print()
     for state in (SKIP, FAIL):
         for s, name in rows:
             if s == state:
                 print(f"{'skipped' if s == SKIP else 'FAILED '}  {name}")
-    for name in unsteady:
-        print(f"UNSTEADY {name}: failed, and passed when it ran again")
     for label in missing:
         print(f"FAILED   {label}: no result")
     count = {s: sum(1 for r, _ in rows if r == s) for s in (PASS, FAIL, SKIP)}
