@@ -25,13 +25,35 @@ PROFILE = [[RANGESCOPE, "profile", "-q", "--no-project", *words, "--"] for words
 VICTIM = os.path.join(BIN, "victim")
 
 
+PRELOADED = os.path.join(BIN, "..", "lib")
+PATIENCE_S = 300  # for what comes at once on an idle machine
+
+
+def wait_until(condition, what):
+    """For an event, however slow the machine is."""
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"{what} does not come")
+        time.sleep(0.01)
+
+
 def soon(path):
     """A file that a program leaves when it is ready."""
-    for _ in range(1500):
-        if os.path.exists(path):
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"{path} does not come")
+    wait_until(lambda: os.path.exists(path), path)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def runs(pid):
+    """It is there, and waits for nobody to bury it."""
+    try:
+        return read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 class Ends(unittest.TestCase):
@@ -44,13 +66,18 @@ class Ends(unittest.TestCase):
             for pid in f.read().split():
                 os.kill(int(pid), signal.SIGKILL)
 
-    def profile(self, script, prefix="", output="rangescope-runs", options=(), **more):
-        """A script, without rangescope and with it: what both printed, and how rangescope ended."""
-        plain = subprocess.run(["sh", "-c", script], cwd=self.folder, stdout=subprocess.PIPE, text=True, timeout=120, **more)
+    def plain(self, script):
+        """A script without rangescope."""
+        return subprocess.run(["sh", "-c", script], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              text=True, timeout=PATIENCE_S)
+
+    def profile(self, script, prefix="", output="rangescope-runs", options=(), env=None):
+        """A script under rangescope, which a shell starts after the prefix."""
         line = f'{prefix} exec "$@"'
-        done = subprocess.run(["sh", "-c", line, "sh", RANGESCOPE, "profile", "--no-project", "--output", output, *options, "--", "sh", "-c", script],
-                              cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, **more)
-        return plain, done
+        profile = [RANGESCOPE, "profile", "--no-project", "--output", output, *options, "--"]
+        return subprocess.run(["sh", "-c", line, "sh", *profile, "sh", "-c", script], cwd=self.folder,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=PATIENCE_S, env={**os.environ, **(env or {})})
 
     def status(self, root=None):
         root = root or os.path.join(self.folder, "rangescope-runs")
@@ -59,13 +86,14 @@ class Ends(unittest.TestCase):
             return json.load(f)
 
     def test_few_descriptors(self):
-        plain, done = self.profile(f"{VICTIM} leaf; exit 3", "ulimit -n 4;")
-        self.assertEqual((done.returncode, done.stdout), (3, plain.stdout), done.stderr)
+        script = f"{VICTIM} leaf; exit 3"
+        done = self.profile(script, "ulimit -n 4;")
+        self.assertEqual((done.returncode, done.stdout), (3, self.plain(script).stdout), done.stderr)
         self.assertIn("leaf", done.stderr)  # what was captured is reported
         self.assertEqual(self.status()["program"], "exit code 3")
         for most in range(12, 17):  # what is left for samplers, and then for the program's end
             root = os.path.join(self.folder, str(most))
-            self.profile("sleep 0.3", f"ulimit -n {most};", root)
+            self.profile("sleep 0.1", f"ulimit -n {most};", root)
             run, = glob.glob(os.path.join(root, "*"))
             for launched in glob.glob(os.path.join(run, "native", "launched")):  # where its begin could be written
                 with open(launched) as f:
@@ -78,7 +106,7 @@ class Ends(unittest.TestCase):
         for limit, code in (("AS 1000", 7), ("AS 40000000", 0), ("AS 40000000", 7), ("DATA 1000", 7), ("DATA 1000000", 7), ("DATA 20000000", 0),
                             ("DATA 20000000", 7), ("DATA 40000000", 7)):
             with self.subTest(limit=limit, code=code):
-                _, done = self.profile(f'{VICTIM} unique; [ -n "$RANGESCOPE_DIR" ] && {sys.executable} -c "{take}" $PPID {limit}; exit {code}')
+                done = self.profile(f'{VICTIM} unique; {sys.executable} -c "{take}" $PPID {limit}; exit {code}')
                 status = self.status()
                 self.assertEqual((status["state"], status["program"]), ("done", f"exit code {code}"), done.stderr)
                 self.assertEqual((done.returncode, status["exit_code"]), (code or status["exit_code"],) * 2, done.stderr)
@@ -95,7 +123,7 @@ class Ends(unittest.TestCase):
                 if os.path.exists(ran):
                     os.remove(ran)
                 done = subprocess.run(["sh", "-c", f'ulimit -v {megabytes * 1024}; exec "$@"', "sh", RANGESCOPE, "profile", "--no-project", "--output",
-                                       "runs", "--", "sh", "-c", f"{VICTIM} unique; echo >ran; exit 7"], cwd=self.folder, capture_output=True, text=True, timeout=120)
+                                       "runs", "--", "sh", "-c", f"{VICTIM} unique; echo >ran; exit 7"], cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE_S)
                 if os.path.exists(ran):
                     started += 1
                     self.assertEqual(done.returncode, 7, done.stderr)
@@ -110,27 +138,13 @@ class Ends(unittest.TestCase):
 
     def test_reader_that_is_killed(self):
         """What reads is ended by somebody: by the kernel where memory runs out, by a signal on a file that was made for it."""
-        # The child that reads has a capture open; those that are about to become other programs have none.
-        hunt = ("import os, sys, time\nme, end = int(sys.argv[1]), time.time() + 60\nmine = os.readlink(f'/proc/{me}/exe')\n"
-                "while time.time() < end and os.path.exists(f'/proc/{me}'):\n"
-                "  for child in open(f'/proc/{me}/task/{me}/children').read().split():\n"
-                "    try:\n"
-                "      if os.readlink(f'/proc/{child}/exe') == mine and '.rstrace' in open(f'/proc/{child}/maps').read():\n"
-                "        os.kill(int(child), int(sys.argv[2])); open('hit', 'w').close(); sys.exit()\n"
-                "    except OSError: pass\n"
-                "  time.sleep(0.002)\n")
-        with open(os.path.join(self.folder, "hunt.py"), "w", encoding="utf-8") as f:
-            f.write(hunt)
+        preloaded = os.path.join(PRELOADED, "libended_reader.so")
         for fatal, code in ((signal.SIGKILL, 0), (signal.SIGKILL, 7), (signal.SIGSEGV, 7), (signal.SIGTERM, 0)):
-            hit = os.path.join(self.folder, "hit")
-            if os.path.exists(hit):
-                os.remove(hit)
-            script = (f'[ -n "$RANGESCOPE_DIR" ] && {{ setsid {sys.executable} hunt.py $PPID {int(fatal)} </dev/null >/dev/null 2>&1 & }}; '
-                      f'{VICTIM} unique 2000000; exit {code}')  # what is read within seconds
-            _, done = self.profile(script, options=["--sample", "off"])  # the sampler of the GPU is a process of rangescope, too
+            # The sampler of the GPU is a process of rangescope, too.
+            done = self.profile(f"{VICTIM} unique; exit {code}", options=["--sample", "off"],
+                                env={"LD_PRELOAD": preloaded, "READER_SIGNAL": str(int(fatal))})
             status = self.status()
             self.assertEqual((status["state"], status["program"]), ("done", f"exit code {code}"), done.stderr)
-            self.assertTrue(os.path.exists(hit), done.stderr)
             self.assertIn(fatal.name, status["message"])
             stopped = fatal == signal.SIGTERM
             self.assertEqual(status["outcome"], "interrupted" if stopped else "error")
@@ -144,14 +158,14 @@ class Ends(unittest.TestCase):
                 # Of standard output, or of standard error, where the table is.
                 line = f'"$@" {"2>&1 >/dev/null" if form == "table" else "2>/dev/null"} | head -c 30 >/dev/null; echo ${{PIPESTATUS[0]}}'
                 done = subprocess.run(["bash", "-c", line, "bash", RANGESCOPE, "profile", "--no-project", "-f", form, "--all", "--", "sh", "-c",
-                                       f"{VICTIM} unique 20000; exit {code}"], cwd=self.folder, stdout=subprocess.PIPE, text=True, timeout=120)
+                                       f"{VICTIM} unique 20000; exit {code}"], cwd=self.folder, stdout=subprocess.PIPE, text=True, timeout=PATIENCE_S)
                 self.assertEqual(done.stdout, f"{code}\n")
                 status = self.status()
                 self.assertEqual((status["exit_code"], status["outcome"]), (code, "program_failed" if code else "ok"), status["message"])
 
     def test_small_stacks(self):
         """Smaller than what rangescope needs itself; the program's limit stays its own."""
-        _, done = self.profile(f"ulimit -s; {VICTIM} leaf; exit 3", "ulimit -s 64;")
+        done = self.profile(f"ulimit -s; {VICTIM} leaf; exit 3", "ulimit -s 64;")
         self.assertEqual((done.returncode, done.stdout), (3, "64\n"), done.stderr)
         self.assertIn("leaf", done.stderr)
 
@@ -163,7 +177,7 @@ class Ends(unittest.TestCase):
         other = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search",
                  "prlimit", "--nproc=1", "--"]
         done = subprocess.run([*other, RANGESCOPE, "profile", "--no-project", "--output", "runs", "--", "sh", "-c", "echo ran; exit 3"], cwd=self.folder,
-                              capture_output=True, text=True, timeout=120, env={**os.environ, "HOME": self.folder})
+                              capture_output=True, text=True, timeout=PATIENCE_S, env={**os.environ, "HOME": self.folder})
         self.assertEqual((done.returncode, done.stdout), (3, "ran\n"), done.stderr)
         self.assertIn("ulimit -u", done.stderr)
 
@@ -173,16 +187,16 @@ class Ends(unittest.TestCase):
         if gone.returncode != 0:
             self.skipTest("no mount namespace here: " + gone.stderr)
         done = subprocess.run(["unshare", "-m", "sh", "-c", 'umount -l /proc; exec "$@"', "sh", RANGESCOPE, "profile", "--no-project", "--output",
-                               "runs", "--", "sh", "-c", "echo ran; exit 3"], cwd=self.folder, capture_output=True, text=True, timeout=120)
+                               "runs", "--", "sh", "-c", "echo ran; exit 3"], cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE_S)
         self.assertEqual((done.returncode, done.stdout), (3, "ran\n"), done.stderr)
 
     def test_limit_on_file_size(self):
-        _, done = self.profile(f"{VICTIM} unique; exit 5", "ulimit -f 60;")
+        done = self.profile(f"{VICTIM} unique; exit 5", "ulimit -f 60;")
         self.assertEqual(done.returncode, 5, done.stderr)
         self.assertIn("file_size_limit", done.stderr)
         self.assertIn("report.json", self.status()["message"])
         # The program has the signal's default action, as without us.
-        _, done = self.profile("exec head -c 100000 /dev/zero >large", "ulimit -f 60;")
+        done = self.profile("exec head -c 100000 /dev/zero >large", "ulimit -f 60;")
         self.assertEqual(done.returncode, -signal.SIGXFSZ, done.stderr)
 
     def test_limits_too_low_for_a_recording_do_not_stop_the_program(self):
@@ -201,23 +215,24 @@ class Ends(unittest.TestCase):
                               cwd=self.folder, capture_output=True, text=True, timeout=120)
 
     def test_deleted_run(self):
-        _, done = self.profile(f"{VICTIM} leaf; rm -rf rangescope-runs; exit 5")
+        done = self.profile(f"{VICTIM} leaf; rm -rf rangescope-runs; exit 5")
         self.assertEqual(done.returncode, 5, done.stderr)
         self.assertIn("the program removed the run directory", done.stderr)
-        _, good = self.profile(f"{VICTIM} leaf; rm -rf rangescope-runs")
+        good = self.profile(f"{VICTIM} leaf; rm -rf rangescope-runs")
         self.assertEqual(good.returncode, 74, good.stderr)
         for untrue in ("run kept", "no_nvtx"):  # of a folder that is gone, and of a program that did use NVTX
             self.assertNotIn(untrue, done.stderr)
 
     def test_a_process_that_stays(self):
         """A daemon keeps its capture, of 4 GiB of zeros for the most part: nobody waits until they are hashed."""
-        self.addCleanup(self.end_pids)  # two: the script runs without rangescope, too
-        _, done = self.profile(f"{os.path.join(BIN, 'cli_victim')} sleep 100000 >/dev/null 2>&1 & echo $! >>pids; sleep 1; exit 5",
-                               stdin=subprocess.DEVNULL)
+        self.addCleanup(self.end_pids)
+        begun = 'head -qc 100000 "$RANGESCOPE_DIR"/*.rstrace | grep -aq layer'
+        done = self.profile(f"{os.path.join(BIN, 'cli_victim')} sleep 100000 >/dev/null 2>&1 & echo $! >>pids; "
+                            f"until {begun}; do sleep 0.05; done; exit 5")
         self.assertEqual(done.returncode, 5, done.stderr)
         self.assertIn("process_running (1)", done.stderr)
-        with open(os.path.join(self.folder, "rangescope-runs", os.listdir(os.path.join(self.folder, "rangescope-runs"))[0], "manifest.json")) as f:
-            self.assertFalse([name for name in json.load(f)["files"] if name.endswith(".rstrace")])
+        manifest, = glob.glob(os.path.join(self.folder, "rangescope-runs", "*", "manifest.json"))
+        self.assertFalse([name for name in json.loads(read(manifest))["files"] if name.endswith(".rstrace")])
 
     @unittest.skipUnless(os.geteuid() == 0, "only root may mount a small file system")
     def test_full_disk(self):
@@ -230,7 +245,7 @@ class Ends(unittest.TestCase):
                              (f"{VICTIM} many 1000; {{ cat /dev/zero >disk/filler; }} 2>/dev/null; kill -SEGV $$", -signal.SIGSEGV)):
             with self.subTest(code):
                 done = subprocess.run([RANGESCOPE, "profile", "--no-project", "--output", disk, "--", "sh", "-c", script], cwd=self.folder,
-                                      stderr=subprocess.PIPE, text=True, timeout=120)
+                                      stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S)
                 self.assertEqual(done.returncode, code, done.stderr)
                 self.assertIn("step", done.stderr)  # what was captured is reported
                 status = self.status(disk)
@@ -246,22 +261,31 @@ class Ends(unittest.TestCase):
         script = f'export SCRIPT=$$; "$@" {sys.executable} -c "{show}"'
         for before in ([], *PROFILE):
             done = subprocess.run(["sh", "-c", script, "sh", *before], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                  stdin=subprocess.DEVNULL, start_new_session=True, timeout=60)
+                                  stdin=subprocess.DEVNULL, start_new_session=True, timeout=PATIENCE_S)
             self.assertEqual(done.stdout, "True False\nsession\n", done.stderr)
 
     def test_a_signal_to_the_group_comes_once(self):
-        count = "import signal, time; n = []\nsignal.signal(signal.SIGTERM, lambda *a: n.append(1))\nopen('ready', 'w').close()\n" \
-                "end = time.time() + 1.5\nwhile time.time() < end: time.sleep(0.05)\nprint(len(n))"
+        count = ("import os, signal, sys\ncame, over = [], []\n"
+                 "signal.signal(signal.SIGTERM, lambda *a: (came.append(1), open('came', 'w').close()))\n"
+                 "signal.signal(signal.SIGPWR, lambda *a: over.append(1))\n"
+                 "open('ready.new', 'w').write(f'{os.getpid()} {os.getppid()}'); os.rename('ready.new', 'ready')\n"
+                 "while not over: signal.sigtimedwait([], 0.05)\n"  # pause() misses one that comes just before it
+                 "print(len(came))\n")
         script = 'trap "" TERM; "$@"; exit 0'
         for before in ([], *PROFILE):
-            ready = os.path.join(self.folder, "ready")
-            if os.path.exists(ready):
-                os.remove(ready)
+            ready, came = (os.path.join(self.folder, name) for name in ("ready", "came"))
+            for path in (ready, came):
+                if os.path.exists(path):
+                    os.remove(path)
             running = subprocess.Popen(["sh", "-c", script, "sh", *before, sys.executable, "-c", count], cwd=self.folder, stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, start_new_session=True)
             soon(ready)
+            program, parent = map(int, read(ready).split())
             os.killpg(running.pid, signal.SIGTERM)
-            out, err = running.communicate(timeout=60)
+            soon(came)
+            # The end comes behind all that rangescope would pass on: a signal to it alone, of a larger number.
+            os.kill(parent if before else program, signal.SIGPWR)
+            out, err = running.communicate(timeout=PATIENCE_S)
             self.assertEqual(out, "1\n", err)
 
     def test_signals_that_end(self):
@@ -273,54 +297,56 @@ class Ends(unittest.TestCase):
                 pid_file = os.path.join(self.folder, "pid")
                 if os.path.exists(pid_file):
                     os.remove(pid_file)
-                running = subprocess.Popen([RANGESCOPE, "profile", "-q", "--no-project", "--", "sh", "-c", "echo $$ >pid.new; mv pid.new pid; exec sleep 60"],
+                running = subprocess.Popen([RANGESCOPE, "profile", "-q", "--no-project", "--", "sh", "-c", "echo $$ >pid.new; mv pid.new pid; exec sleep 6000"],
                                            cwd=self.folder, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, start_new_session=True,
                                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
                 soon(pid_file)
-                with open(pid_file) as f:
-                    pid = int(f.read())
-                time.sleep(0.1)  # sh becomes sleep
+                pid = int(read(pid_file))
+                wait_until(lambda: read(f"/proc/{pid}/comm") == "sleep\n", "sleep instead of sh")
                 running.send_signal(number)
-                self.assertEqual(running.wait(30), -number)
+                self.assertEqual(running.wait(PATIENCE_S), -number)
                 self.assertFalse(os.path.exists(f"/proc/{pid}"))
                 self.assertEqual(self.status()["exit_code"], 128 + number)
 
     def test_ctrl_c_while_the_program_is_started(self):
         """A session leader cannot leave its group: what the terminal sends to that before the program is in it is the program's as well."""
         with open(os.path.join(self.folder, "late"), "w", encoding="utf-8") as f:
-            f.write("#!/bin/sh\necho started\nexec sleep 60\n")
+            f.write("#!/bin/sh\necho started\nexec sleep 6000\n")
         os.chmod(os.path.join(self.folder, "late"), 0o755)
         pid, terminal = pty.fork()  # a session of its own, whose terminal this is
         if pid == 0:
             os.chdir(self.folder)
-            os.environ["LD_PRELOAD"] = os.path.join(BIN, "..", "lib", "liblate_spawn.so")
+            os.environ["LD_PRELOAD"] = os.path.join(PRELOADED, "liblate_spawn.so")
             os.execv(RANGESCOPE, [RANGESCOPE, "profile", "-q", "--no-project", "--", "./late"])
         soon(os.path.join(self.folder, "spawning"))
-        time.sleep(0.1)
         os.write(terminal, b"\x03")
-        begin = time.monotonic()
-        while os.waitpid(pid, os.WNOHANG)[0] == 0:
-            self.assertLess(time.monotonic() - begin, 30)
-            time.sleep(0.05)
+        wait_until(lambda: os.waitpid(pid, os.WNOHANG)[0] != 0, "its end")
         os.close(terminal)
         self.assertEqual(self.status()["outcome"], "interrupted")
 
     def test_the_time_limit_ends_all(self):
         """Without a group of their own: children in the background and in sessions of their own end with the program."""
-        script = "sleep 300 & echo $! >>pids; setsid sleep 300 & echo $! >>pids; (trap '' TERM; sleep 300) & echo $! >>pids; echo $$ >>pids; wait"
-        done = subprocess.run([*PROFILE[0][:-1], "--timeout", "1s", "--", "sh", "-c", script], cwd=self.folder, stdin=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, text=True, timeout=60)
-        self.assertIn("--timeout", done.stderr)
-        with open(os.path.join(self.folder, "pids")) as f:
-            pids = f.read().split()
-        self.assertEqual(len(pids), 4)
-        for pid in pids:
-            state = subprocess.run(["ps", "-o", "stat=", "-p", pid], stdout=subprocess.PIPE, text=True).stdout.strip()
-            self.assertIn(state[:1], ("", "Z"), pid)  # nobody may bury it where init does not
+        script = ("sleep 6000 & echo $! >>pids; setsid sleep 6000 & echo $! >>pids; "
+                  "(trap '' TERM; sleep 6000) & echo $! >>pids; echo $$ >>pids; wait")
+        for limit in ("1s", "10s", "100s"):  # what has not started all of them, on a busy machine, gets longer
+            done = subprocess.run([*PROFILE[0][:-1], "--timeout", limit, "--", "sh", "-c", script], cwd=self.folder,
+                                  stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S)
+            self.assertIn("--timeout", done.stderr)
+            path = os.path.join(self.folder, "pids")
+            pids = read(path).split() if os.path.exists(path) else []
+            self.assertEqual([pid for pid in pids if runs(pid)], [])
+            if len(pids) == 4:
+                return
+            if pids:
+                os.remove(path)
+        self.fail(f"the program started {len(pids)} of 4 processes")
 
     def test_orphans_have_the_parent_they_would_have(self):
-        script = "(sh -c 'sleep 0.3; cut -d\" \" -f4 /proc/self/stat >parent.new; cut -d\" \" -f4 /proc/$$/stat >parent' &) ; sleep 0.8; cat parent"
-        plain, done = self.profile(script, stdin=subprocess.DEVNULL)
+        orphan = ('echo >began; until now=$(cut -d" " -f4 /proc/$$/stat); [ "$now" != "$PPID" ]; do sleep 0.01; done; '
+                  'echo $now >parent.new; mv parent.new parent')
+        script = (f"rm -f began parent; (sh -c '{orphan}' & until [ -e began ]; do sleep 0.01; done); "
+                  "until [ -e parent ]; do sleep 0.01; done; cat parent")
+        plain, done = self.plain(script), self.profile(script)
         self.assertEqual(done.stdout, plain.stdout, done.stderr)
 
 
