@@ -18,7 +18,7 @@ import json_schema  # noqa: E402
 
 BIN, SOURCE = os.path.abspath(sys.argv[1]), sys.argv[2]
 TOOL, STEADY, VICTIM = f"{BIN}/rangescope", f"{BIN}/compare_steady", f"{BIN}/cli_victim"
-REPEATS = 6  # of four a busy machine can disturb two, and then nothing is sure
+REPEATS = 4  # as few as can be significant; the program has a clock of its own
 
 
 def load(path):
@@ -33,7 +33,6 @@ class Compare(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="rangescope-compare-")
         cls.env = {k: v for k, v in os.environ.items() if not k.endswith("_INJECTION64_PATH")}
-        # A slowdown of twenty times in one region: more than a machine with twenty other programs does.
         for name, slow in (("same1", 0), ("same2", 0), ("slow", 2000)):
             done = cls.tool("profile", "-q", "--repeat", REPEATS, "--output", name, "--", STEADY, 20, slow)
             assert done.returncode == 0, done.stderr
@@ -96,14 +95,14 @@ class Compare(unittest.TestCase):
         self.assertEqual([loss for loss in status["losses"] if loss["kind"] == "stage_empty"], [])
 
     def test_the_region_that_changed_comes_first(self):
-        result = self.json("same1", "slow", "--metric", "wall_ns.min")  # the quietest number of a busy machine
+        result = self.json("same1", "slow", "--metric", "wall_ns.min")
         self.assertEqual(result["noise"], "runs")
         self.assertEqual([side["runs"] for side in result["sides"]], [REPEATS, REPEATS])
         regions = {tuple(r["path"]): r["values"]["wall_ns.min"]["changes"][0] for r in result["regions"]}
         self.assertEqual(len(regions), 6)
         mlp = regions["step", "mlp"]
         self.assertEqual(mlp["standing"], "more")
-        self.assertGreater(mlp["ratio"], 2)
+        self.assertEqual(mlp["ratio"], 21)
         self.assertIn(("step", "mlp"), [tuple(r["path"]) for r in result["regions"][:2]])
         self.assertEqual([d["what"] for d in result["environment"]], ["arguments"])
         first = self.tool("compare", "same1", "slow").stdout.splitlines()
@@ -192,7 +191,7 @@ class Compare(unittest.TestCase):
         result = self.json("same1", saved.stdout.strip())
         self.assertTrue(all(v["changes"][0]["ratio"] == 1 for r in result["regions"] for v in r["values"].values()))
 
-        self.assertEqual(self.tool("gate", "-b", "main", "--max-regression", "900%", "same2").returncode, 0)
+        self.assertEqual(self.tool("gate", "-b", "main", "--max-regression", "5%", "same2").returncode, 0)
         done = self.tool("gate", "-b", "main", "--max-regression", "50%", "--json", "gate.json", "--junit", "gate.xml",
                          "--markdown", "gate.md", "slow", "--region", "mlp", "--metric", "wall_ns.min")
         self.assertEqual(done.returncode, 81, done.stdout + done.stderr)
@@ -219,7 +218,7 @@ class Compare(unittest.TestCase):
                    "GATE_REPEAT": str(REPEATS), "GITHUB_STEP_SUMMARY": self.path("summary.md")}
             return cases.run([f"{SOURCE}/.ci/gate"], cwd=self.folder, env=env)
 
-        done = gate(f"{STEADY} 20 0", "--max-regression 900%")
+        done = gate(f"{STEADY} 20 0", "--max-regression 5%")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         with open(self.path("summary.md"), encoding="utf-8") as f:
             self.assertIn("✅ rangescope: no regression", f.read())
@@ -253,7 +252,7 @@ class Compare(unittest.TestCase):
         self.assertEqual(done.returncode, 82)
         self.assertIn("only of nvidia-h100", done.stderr)
         self.assertEqual(self.tool("gate", "-b", path, "same2").returncode, 82)
-        self.assertEqual(self.tool("gate", "-b", path, "--any-machine", "--max-regression", "900%", "same2").returncode, 0)
+        self.assertEqual(self.tool("gate", "-b", path, "--any-machine", "--max-regression", "5%", "same2").returncode, 0)
         done = self.tool("gate", "-b", "nothing", "same2")
         self.assertEqual(done.returncode, 66, done.stderr)
         self.tool("profile", "-q", "--output", "failed2", "--", VICTIM, "exit", "3")
