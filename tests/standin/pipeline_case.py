@@ -16,15 +16,26 @@ LLM = [os.path.join(BIN, "llm"), "--layers", "1", "--tokens", "2", "--requests",
 class PipelineCase(unittest.TestCase):
     tools = {}
 
+    @classmethod
+    def setUpClass(cls):
+        # What rangescope asked nsys and ncu about themselves is the same in each case.
+        folder = tempfile.TemporaryDirectory(prefix="rangescope-cache-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.cache = folder.name
+
     def setUp(self):
         self.temporary = tempfile.TemporaryDirectory()
         self.addCleanup(self.temporary.cleanup)
         self.folder = os.path.realpath(self.temporary.name)
 
+    def environment(self, **more):
+        """Of a rangescope with the tools of the class."""
+        own = {k: v for k, v in os.environ.items() if not k.startswith("RANGESCOPE__")}
+        return {**own, **self.tools, "XDG_CACHE_HOME": self.cache, **more}
+
     def profile(self, *words, program=None, plan=None, env=None, command="profile"):
-        """The finished rangescope; the run directory is self.run, stages are self.stages."""
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("RANGESCOPE__")}
-        environment.update(self.tools, XDG_CACHE_HOME=os.path.join(self.folder, "cache"), **(env or {}))
+        """The finished rangescope; the run directory is self.run_dir, stages are self.stages."""
+        environment = self.environment(**(env or {}))
         if plan is not None:
             path = os.path.join(self.folder, "plan.json")
             with open(path, "w") as f:

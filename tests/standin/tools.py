@@ -117,7 +117,7 @@ class RealTools(PipelineCase):
 
     def test_the_probe_is_kept(self):
         self.profile("--nsys", "--ncu", "--dry-run")
-        folder = os.path.join(self.folder, "cache", "rangescope", "tools")
+        folder = os.path.join(self.cache, "rangescope", "tools")
         names = sorted(n.split("-")[0] for n in os.listdir(folder))
         self.assertEqual(names, ["ncu", "nsys"])
         for name in os.listdir(folder):
