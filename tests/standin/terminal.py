@@ -7,6 +7,8 @@ import signal
 import sys
 import time
 
+PATIENCE_S = 300  # for what comes at once on an idle machine
+
 
 def _shell(argv, cwd, environment, says, told):
     """The session leader: one foreground job; says "stopped" and "ended STATUS", is told "fg"."""
@@ -57,7 +59,7 @@ class Terminal:
     def fg(self):
         os.write(self.tells, b"fg\n")
 
-    def wait_for(self, word, seconds=30):
+    def wait_for(self, word, seconds=PATIENCE_S):
         """The shell's next report, which must begin with word; what the terminal shows is kept in self.shown."""
         until = time.monotonic() + seconds
         line = b""
@@ -93,7 +95,16 @@ def state(pid):
     return "" if letter in "ZX" else letter
 
 
-def soon(condition, seconds=60):
+def name_of(pid):
+    """Of the program that a process runs."""
+    try:
+        with open(f"/proc/{pid}/comm") as f:
+            return f.read().strip()
+    except OSError:
+        return ""
+
+
+def soon(condition, seconds=PATIENCE_S):
     until = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > until:
