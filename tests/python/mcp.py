@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from package import COMMAND, PROGRAM, ROOT, cases, golden
+from package import COMMAND, PROGRAM, PYTHON, ROOT, cases, golden
 
 SDK = os.environ.get("RANGESCOPE_MCP_SDK") or f"{ROOT}/.cache/mcp"
 READING = ["list_runs", "verdict", "regions", "kernels", "functions", "compare", "explain_command", "query"]
@@ -23,8 +23,9 @@ class Base(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
         cls.runs = f"{cls.folder.name}/runs"
-        for count in ("100000", "900000"):
-            cases.run([COMMAND, "profile", "-q", "--runs", cls.runs, "--", sys.executable, "-c", PROGRAM.replace("100000", count)])
+        for compute_ns in ("5000000", "45000000"):
+            program = [*PYTHON, "-c", PROGRAM.replace("5000000", compute_ns)]
+            cases.run([COMMAND, "profile", "-q", "--runs", cls.runs, "--", *program])
         cls.before, cls.after = sorted(os.listdir(cls.runs), key=lambda name: os.path.getmtime(f"{cls.runs}/{name}"))
 
 
@@ -65,7 +66,7 @@ class Client(Base):
         largest = max((each for each in report["regions"] if each["process"] is None and len(each["path"]) > 1), key=lambda each: each["wall_ns"]["median"])
         self.assertEqual((regions["shown"], regions["total"], regions["rows"][0]["wall_ns.median"]), (1, 2, largest["wall_ns"]["median"]))
         changed = {each["path"]: each for each in self.tool("compare", before=self.before, after=self.after)["rows"]}
-        self.assertGreater(changed["step > compute"]["ratio"], 3)
+        self.assertEqual(changed["step > compute"]["ratio"], 9)
 
     def test_recordings(self):
         kernels = self.tool("kernels", run=golden("nsys/zoo.sqlite"), limit=3, offset=1)

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-from package import BIN, COMMAND, PROGRAM, ROOT, cases, golden, need
+from package import BIN, COMMAND, PROGRAM, PYTHON, ROOT, cases, golden, need
 
 sys.path.insert(0, f"{ROOT}/tests/parquet")
 import duckdb  # noqa: E402
@@ -174,16 +174,16 @@ class Commands(unittest.TestCase):
         path = os.path.join(self.folder.name, "program.py")
         with open(path, "w") as f:
             f.write(text)
-        return [sys.executable, path]
+        return [*PYTHON, path]
 
     def test_profile_compare_and_gate(self):
         run = rangescope.profile(self.program(), runs=self.runs)
         self.assertEqual(run.region("step > compute").occurrences, 3)
         self.assertEqual((run.exit_code, rangescope.load("latest", runs=self.runs).report), (0, run.report))
         self.assertEqual(rangescope.load(run, "--include", "compute").regions[-1].path, "step > compute")
-        slow = rangescope.profile(self.program(PROGRAM.replace("100000", "3000000").replace("in range(3)", "in range(20)")), "--repeat", "2", runs=self.runs)
+        slow = rangescope.profile(self.program(PROGRAM.replace("5000000", "30000000").replace("in range(3)", "in range(20)")), "--repeat", "2", runs=self.runs)
         by_path = {each["path"]: each for each in rangescope.compare(run, slow).changes}
-        self.assertGreater(by_path["step > compute"]["ratio"], 3)
+        self.assertEqual(by_path["step > compute"]["ratio"], 6)
         baselines = ["--dir", self.runs + "/baselines"]
         self.assertTrue(os.path.isfile(rangescope.save_baseline(run, "quick", baselines)))
         judged = rangescope.gate(run, "quick", baselines)
