@@ -12,12 +12,13 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "tools"))
+for folder in ("tools", "standin"):
+    sys.path.insert(0, os.path.join(HERE, "..", folder))
 import cases  # noqa: E402
+import terminal  # noqa: E402
 
 BIN, LIBCUDA, LIBCUPTI = sys.argv[1:4]
 STANDIN = os.path.join(HERE, "..", "standin")
@@ -96,7 +97,7 @@ class DoctorCase(unittest.TestCase):
         with subprocess.Popen(["bash", "-c", command], cwd=self.folder, env=dict(self.env, **env), stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as process:
             try:
-                out, err = process.communicate(timeout=60)
+                out, err = process.communicate(timeout=300)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, 9)
                 raise
@@ -177,20 +178,14 @@ class Healthy(DoctorCase):
 class Looks(DoctorCase):
     def test_stops_when_it_knows_and_leaves_nobody(self):
         child = os.path.join(self.folder, "child")
-        start = time.monotonic()
-        answer = self.doctor("serves", "decode/", "--for", "20s", env={"VICTIM_CHILD": child})
-        self.assertLess(time.monotonic() - start, 12)
+        # Nobody waits for an hour here: it ends when it knows.
+        answer = self.doctor("serves", "decode/", "--for", "1h", env={"VICTIM_CHILD": child})
         self.assertTrue(answer["program"]["all_known"])
         self.assertEqual(self.complaints(answer), [])
         self.assertGreaterEqual(answer["ranges"][0]["occurrences"], 20)
         with open(child) as f:
             pid = int(f.read())
-        for _ in range(100):
-            if not os.path.exists(f"/proc/{pid}") or open(f"/proc/{pid}/stat").read().split()[2] == "Z":
-                break
-            time.sleep(0.02)
-        else:
-            self.fail("the program's child is still there")
+        self.assertTrue(terminal.soon(lambda: terminal.state(pid) == ""), "the program's child is still there")
 
     def test_a_look_that_is_too_short(self):
         answer = self.doctor("slow", "decode/", "--for", "1s")
