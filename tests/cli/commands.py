@@ -14,7 +14,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
@@ -95,8 +94,11 @@ class Profile(InAFolder):
         if pid == 0:
             os.chdir(self.folder)
             os.execve(TOOL, [TOOL, *words], {**self.env, "TERM": "xterm"})
-        shown, sent, deadline = b"", False, time.monotonic() + 60
-        while time.monotonic() < deadline and select.select([terminal], [], [], 60)[0]:
+        shown, sent = b"", False
+        while True:
+            if not select.select([terminal], [], [], 300)[0]:
+                os.kill(pid, signal.SIGKILL)
+                break
             try:
                 piece = os.read(terminal, 4096)
             except OSError:
@@ -105,21 +107,19 @@ class Profile(InAFolder):
             if not sent and b"ready" in shown:
                 os.write(terminal, typed)
                 sent = True
-        if time.monotonic() >= deadline:
-            os.kill(pid, signal.SIGKILL)
         os.close(terminal)
         return os.waitpid(pid, 0)[1], shown.decode(errors="replace")
 
     def test_the_terminal_is_the_program_s(self):
         script = f"echo ready; read line; echo got $line; {VICTIM} exit 3"
-        for options in ([], ["--timeout", "100s"]):
+        for options in ([], ["--timeout", "1000s"]):
             status, shown = self.on_a_terminal(b"hello\n", "profile", *options, "--", "sh", "-c", script)
             self.assertEqual(os.waitstatus_to_exitcode(status), 3, shown)
             self.assertIn("got hello", shown)
 
     def test_control_c(self):
-        for options in ([], ["--timeout", "100s"]):
-            status, shown = self.on_a_terminal(b"\x03", "profile", *options, "--", "sh", "-c", f"{VICTIM}; echo ready; exec sleep 100")
+        for options in ([], ["--timeout", "1000s"]):
+            status, shown = self.on_a_terminal(b"\x03", "profile", *options, "--", "sh", "-c", f"{VICTIM}; echo ready; exec sleep 6000")
             self.assertEqual(os.waitstatus_to_exitcode(status), -signal.SIGINT, shown)
             self.assertIn("layer", shown)
 
@@ -181,17 +181,17 @@ class Profile(InAFolder):
         self.assertIn("step", done.stderr)
 
     def test_terminated_in_the_middle(self):
-        process = subprocess.Popen([TOOL, "profile", "--", VICTIM, "sleep", "60"], cwd=self.folder, env=self.env, text=True,
+        process = subprocess.Popen([TOOL, "profile", "--", VICTIM, "sleep", "6000"], cwd=self.folder, env=self.env, text=True,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual(process.stdout.readline(), "to stdout\n")
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=600)
         self.assertEqual(process.returncode, -signal.SIGTERM, err)
         self.assertRegex(err, r"(?m)^step .* %  +4 ")
         self.assertEqual(self.file("status.json")["state"], "done")
 
     def test_killed_in_the_middle(self):
-        process = subprocess.Popen([TOOL, "profile", "--", VICTIM, "sleep", "60"], cwd=self.folder, env=self.env, text=True,
+        process = subprocess.Popen([TOOL, "profile", "--", VICTIM, "sleep", "6000"], cwd=self.folder, env=self.env, text=True,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.assertEqual(process.stdout.readline(), "to stdout\n")
         capture = os.listdir(os.path.join(self.runs()[-1], "native"))
@@ -208,9 +208,10 @@ class Profile(InAFolder):
         process.stdout.close()
 
     def test_time_limit(self):
-        begin = time.monotonic()
-        done = self.tool("profile", "--timeout", "1s", "--", "sh", "-c", f"{VICTIM} sleep 100; true")
-        self.assertLess(time.monotonic() - begin, 60)
+        for limit in ("1s", "10s", "100s"):  # a program that has not come to its sleep, on a busy machine, gets longer
+            done = self.tool("profile", "--timeout", limit, "--", "sh", "-c", f"{VICTIM} sleep 100000; true")
+            if "to stdout" in done.stdout:
+                break
         self.assertEqual(done.returncode, -signal.SIGTERM, done.stderr)
         self.assertEqual(self.file("status.json")["outcome"], "timed_out")
         self.assertRegex(done.stderr, r"(?m)^step .* %  +4 ")

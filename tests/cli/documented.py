@@ -21,7 +21,7 @@ DOCTORS = {"machine.driver", "machine.gpus", "machine.mig", "command.version"}  
 
 def output(*words):
     return subprocess.run([TOOL, *words], cwd=SOURCE, env={**os.environ, "COLUMNS": "120"}, stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=60).stdout
+                          text=True, timeout=600).stdout
 
 
 def commands_in(text):

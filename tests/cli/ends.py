@@ -21,7 +21,7 @@ import cases  # noqa: E402
 
 BIN = os.path.abspath(sys.argv[1])
 RANGESCOPE = os.path.join(BIN, "rangescope")
-PROFILE = [[RANGESCOPE, "profile", "-q", "--no-project", *words, "--"] for words in ([], ["--timeout", "100s"])]
+PROFILE = [[RANGESCOPE, "profile", "-q", "--no-project", *words, "--"] for words in ([], ["--timeout", "1000s"])]
 VICTIM = os.path.join(BIN, "victim")
 
 

@@ -21,7 +21,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 
 
 def help_of(*words):
-    done = [subprocess.run([f"{BIN}/rangescope", *words, option], capture_output=True, text=True, timeout=60) for option in ("--help", "--help-all")]
+    done = [subprocess.run([f"{BIN}/rangescope", *words, option], capture_output=True, text=True, timeout=600) for option in ("--help", "--help-all")]
     return "".join(one.stdout for one in done if one.returncode == 0)
 
 
@@ -59,7 +59,7 @@ class Messages(unittest.TestCase):
     def test_a_value_of_any_length_is_quoted_in_one_screen(self):
         value = "x" * 100_000
         for words in (["--rounds", value], [f"cpu={value}"]):
-            done = subprocess.run([f"{BIN}/rangescope", "profile", "--no-project", *words, "--", "true"], capture_output=True, text=True, timeout=60)
+            done = subprocess.run([f"{BIN}/rangescope", "profile", "--no-project", *words, "--", "true"], capture_output=True, text=True, timeout=600)
             self.assertIn(done.returncode, (64, 78))
             self.assertIn("xxx…xxx", done.stderr)
             self.assertLess(len(done.stderr), 10_000)

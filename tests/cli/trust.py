@@ -170,7 +170,7 @@ class SharedFolders(commands.InAFolder):
         self.as_nobody("mkdir night night/rank-7; chmod 777 night; cat >night/job.json <<'END'\n" + json.dumps(job) + "\nEND")
         swap = f"{self.NOBODY} sh -c 'mv night/rank-0 night/old && ln -s {self.mine} night/rank-0; mv night.2/rank-0 night.2/old; ln -s {self.mine} night.2/rank-0'"
         done = subprocess.run([TOOL, "profile", "-q", "--job", "night", "--runs", self.team, "--", "sh", "-c", f"cd {self.team}; {VICTIM} exit 0; {swap}; true"],
-                              cwd=self.folder, env={**self.env, "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}, capture_output=True, text=True, timeout=120)
+                              cwd=self.folder, env={**self.env, "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}, capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.state(), self.before)
         self.assertFalse(os.path.lexists(os.path.join(self.team, "night", "old")))
@@ -217,7 +217,7 @@ class ForeignDatabases(commands.InAFolder):
                            "create trigger t after update on StringIds begin insert into out "
                            "with recursive c(x) as (select 1 union all select x + 1 from c) select x from c; end"), (0, 65))):
             for words in (["report", path], ["query", path, "select count(*) from ranges"], ["runs", "import", path]):
-                done = subprocess.run([TOOL, *words], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=60, check=False)
+                done = subprocess.run([TOOL, *words], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=600, check=False)
                 self.assertIn(done.returncode, codes, (words, done.stderr))
 
 
@@ -303,7 +303,7 @@ class Outputs(commands.InAFolder):
                           ["gate", "-b", "main", "--markdown", target], ["gate", "-b", "main", "--junit", target],
                           ["profile", "-q", "-o", target, "--", VICTIM],
                           ["config", "init", "--force", "--to", target, "--", VICTIM]):
-                done = subprocess.run([TOOL, *words], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=60, check=False)
+                done = subprocess.run([TOOL, *words], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=600, check=False)
                 self.assertIn(done.returncode, (64, 74), (words, done.stderr))
         for target in ("folder.json", "link.json"):
             done = self.tool("gate", "-b", "main", "--json=" + target)
@@ -329,7 +329,7 @@ class Outputs(commands.InAFolder):
                                     cwd=self.folder, env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         both = [watch("sh", "-c", f"{VICTIM} exit 0; sleep 1; : {name}", name) for name in ("one", "two")]
         for process in both:
-            self.assertEqual(process.wait(60), 0)
+            self.assertEqual(process.wait(600), 0)
         for name in ("one", "two"):
             with open(os.path.join(self.folder, name + ".json"), encoding="utf-8") as file:
                 self.assertEqual(json.load(file)["run"]["command"][-1], name)

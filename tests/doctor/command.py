@@ -82,7 +82,7 @@ def shell(line, folder):
     """What the line does when a shell runs it: its output, and the reports that it left."""
     environment = dict(os.environ, PATH=f"{TOOLS}:{os.environ['PATH']}", TMPDIR=folder, LC_ALL="C")
     done = subprocess.run(["sh", "-c", line], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace", timeout=120)
+                          stderr=subprocess.STDOUT, text=True, errors="replace", timeout=600)
     return done.stdout, [f for f in os.listdir(folder) if f.startswith("report") and f.endswith((".qdstrm", ".nsys-rep"))]
 
 
@@ -112,7 +112,7 @@ class Plain(unittest.TestCase):
         self.assertIn("No problems found", done.stdout)
 
     def read(self, log):
-        return subprocess.run([f"{BIN}/rangescope", "doctor", "-"], input=log, capture_output=True, text=True, timeout=120)
+        return subprocess.run([f"{BIN}/rangescope", "doctor", "-"], input=log, capture_output=True, text=True, timeout=600)
 
     def test_a_log_names_the_cause_and_the_line(self):
         log = ("$ ncu --nvtx --nvtx-include decode ./app\n==PROF== Connected to process 7 (/app)\n==WARNING== No kernels were profiled.\n"

@@ -117,7 +117,7 @@ def ncu(arguments):
     for _ in range(3):  # several ncu on one machine may find each other's port
         with tempfile.TemporaryDirectory(prefix="rangescope-fuzz-") as folder:
             done = subprocess.run([NCU, *arguments, "/bin/true"], capture_output=True, text=True, errors="replace", cwd=folder,
-                                  env=dict(os.environ, TMPDIR=folder, LC_ALL="C"), stdin=subprocess.DEVNULL, timeout=120)
+                                  env=dict(os.environ, TMPDIR=folder, LC_ALL="C"), stdin=subprocess.DEVNULL, timeout=600)
         said = (done.stdout + done.stderr).strip()
         if re.search("failed to connect to the CUDA driver|No (kernels|ranges) were profiled|before first instrumented", said):
             return None

@@ -40,12 +40,12 @@ class Launchers(unittest.TestCase):
 
     def profile(self, environment, *options, program=(VICTIM, "children"), code=0):
         done = subprocess.run([RANGESCOPE, "profile", "--no-project", "-q", "--runs", self.root, *options, "--", *program], env={**BARE, **environment},
-                              cwd=self.root, capture_output=True, text=True, timeout=120)
+                              cwd=self.root, capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
     def report(self, *arguments, code=0):
-        done = subprocess.run([RANGESCOPE, "report", "--runs", self.root, *arguments], env=BARE, cwd=self.root, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([RANGESCOPE, "report", "--runs", self.root, *arguments], env=BARE, cwd=self.root, capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
@@ -166,7 +166,7 @@ class Launchers(unittest.TestCase):
         self.report("openmpi-77", "--rank", "one", code=64)
 
     def prune(self, *options, code=0):
-        done = subprocess.run([RANGESCOPE, "runs", "prune", "--runs", self.root, *options], env=BARE, cwd=self.root, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([RANGESCOPE, "runs", "prune", "--runs", self.root, *options], env=BARE, cwd=self.root, capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
@@ -204,7 +204,7 @@ class Launchers(unittest.TestCase):
             self.assertIsNone(running.poll())
         self.prune("--keep", "0", "--yes")
         self.assertTrue(os.path.isdir(os.path.join(job, "rank-0")))
-        running.communicate(timeout=60)
+        running.communicate(timeout=600)
         self.prune("--keep", "0", "--yes")
         self.assertFalse(os.path.exists(job))
 

@@ -95,7 +95,7 @@ class Slurm(unittest.TestCase):
         jobs = os.listdir(f"{self.folder}/runs")
         self.assertEqual(len(jobs), 1)
         self.assertRegex(jobs[0], r"^slurm-\d+\.0$")
-        done = subprocess.run([RANGESCOPE, "report", f"runs/{jobs[0]}", "-f", "json"], cwd=self.folder, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([RANGESCOPE, "report", f"runs/{jobs[0]}", "-f", "json"], cwd=self.folder, capture_output=True, text=True, timeout=600)
         report = json.loads(done.stdout)
         self.assertEqual([(r["rank"], r["local_rank"], r["world_size"], r["run"]) for r in report["ranks"]], [(n, n, 4, f"rank-{n}") for n in range(4)])
         self.assertEqual([l for l in report["losses"] if l["kind"].startswith("ranks")], [])
@@ -114,7 +114,7 @@ class Slurm(unittest.TestCase):
                               capture_output=True, text=True, timeout=300)
         self.assertEqual((done.returncode, sorted(done.stdout.split("\n"))), (0, ["", "rank 0 of 2", "rank 1 of 2"]), done.stderr)
         job = os.listdir(f"{self.folder}/runs")[0]
-        done = subprocess.run([RANGESCOPE, "report", f"runs/{job}", "-f", "json"], cwd=self.folder, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([RANGESCOPE, "report", f"runs/{job}", "-f", "json"], cwd=self.folder, capture_output=True, text=True, timeout=600)
         rows = {(c["operation"], c["bytes"], c["communicator"]): c["calls"] for c in json.loads(done.stdout)["collectives"]}
         self.assertEqual(rows["MPI_Allreduce", 8192, "0x1"], 10)
 

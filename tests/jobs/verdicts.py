@@ -29,7 +29,7 @@ class Verdicts(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
     def report(self, name, schema=False, *more):
-        done = subprocess.run([RANGESCOPE, "report", f"{self.folder}/{name}", "-f", "json", *more], cwd=self.folder, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([RANGESCOPE, "report", f"{self.folder}/{name}", "-f", "json", *more], cwd=self.folder, capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, 0, done.stderr)
         report = json.loads(done.stdout)
         if schema:

@@ -36,7 +36,7 @@ class Parquet(unittest.TestCase):
 
     def tool(self, *words, code=0, env=None):
         done = subprocess.run([f"{BIN}/rangescope", *words], env={**os.environ, "RANGESCOPE_DUCKDB": LIBRARY, **(env or {})}, cwd=self.folder,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240)
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done
 
@@ -256,7 +256,7 @@ class Parquet(unittest.TestCase):
             with open(kernels, "wb") as f:
                 f.write(damage)
             done = subprocess.run([f"{BIN}/rangescope", "query", self.out, "select sum(duration_ns), max(name) from kernels"], capture_output=True, text=True,
-                                  env={**os.environ, "RANGESCOPE_DUCKDB": LIBRARY}, timeout=60)
+                                  env={**os.environ, "RANGESCOPE_DUCKDB": LIBRARY}, timeout=600)
             self.assertIn(done.returncode, (0, 64, 65), done.stderr)
             if damage != whole[:100] + bytes(200) + whole[300:]:
                 self.assertEqual(done.returncode, 65, done.stderr)

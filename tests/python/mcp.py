@@ -34,7 +34,7 @@ class Client(Base):
         if not shutil.which("node") or not os.path.isdir(f"{SDK}/node_modules"):
             self.skipTest("node, or npm's @modelcontextprotocol/sdk (./dev test fetches it), is not at hand")
         done = subprocess.run(["node", f"{ROOT}/tests/python/client.mjs", SDK, COMMAND, "mcp", "--runs", self.runs, *options],
-                              input=json.dumps(steps), capture_output=True, text=True, timeout=240, cwd=self.folder.name)
+                              input=json.dumps(steps), capture_output=True, text=True, timeout=600, cwd=self.folder.name)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stderr, "")
         return [json.loads(line) for line in done.stdout.splitlines()]
@@ -129,7 +129,7 @@ class Wire(Base):
 
     def say(self, *lines):
         done = subprocess.run([COMMAND, "mcp", "--runs", self.runs], input=b"".join(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n" for line in lines),
-                              capture_output=True, timeout=120, cwd=self.folder.name)
+                              capture_output=True, timeout=600, cwd=self.folder.name)
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         return [json.loads(line) for line in done.stdout.splitlines()]
 

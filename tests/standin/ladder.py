@@ -204,7 +204,7 @@ class Ladder(PipelineCase):
         self.assertRegex(done.stdout, "(?m)^# not tried: ncu, range: .*: ncu refuses --nvtx-exclude in replay mode range$")
         self.assertNotIn("tried on one", done.stdout)
         environment = dict(os.environ, STANDIN_PLAN=os.path.join(self.folder, "plan.json"))
-        script = subprocess.run(["bash", "-e"], input=done.stdout, env=environment, cwd="/", capture_output=True, text=True, timeout=240)
+        script = subprocess.run(["bash", "-e"], input=done.stdout, env=environment, cwd="/", capture_output=True, text=True, timeout=600)
         self.assertEqual(script.returncode, 0, script.stderr)
         for name in ("native", "nsys/nsys.sqlite", "ncu/ncu.ncu-repz"):
             self.assertTrue(os.path.exists(os.path.join(run, name)), name + script.stdout)

@@ -24,7 +24,7 @@ OPTIONS = {
     "no-native": ["--no-native"],
     "metrics": ["--metrics", "dram__bytes.sum,sm__inst_executed.sum", "--chip", "GH100", "--skip-first", "0", "--rounds", "1", "--include", "decode"],
     "per": ["--per", "kernel"],
-    "timeout": ["--timeout", "100s"],
+    "timeout": ["--timeout", "1000s"],
     "light": ["--light"],
 }
 ALWAYS = {"cmd.txt", "config.yaml", "env.json", "inputs.yaml", "kernels.md", "manifest.json", "report.json", "report.md",

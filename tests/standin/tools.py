@@ -49,7 +49,7 @@ class RealTools(PipelineCase):
         run = os.path.join(self.folder, "by hand")
         done = self.profile("--nsys", "--run-dir", run, "--dry-run", env={"TMPDIR": self.folder})
         self.assertEqual(done.returncode, 0, done.stderr)
-        script = subprocess.run(["bash", "-e"], input=done.stdout, env=dict(os.environ, TMPDIR=self.folder), cwd="/", capture_output=True, text=True, timeout=240)
+        script = subprocess.run(["bash", "-e"], input=done.stdout, env=dict(os.environ, TMPDIR=self.folder), cwd="/", capture_output=True, text=True, timeout=600)
         self.assertEqual(script.returncode, 0, script.stderr)
         with sqlite3.connect(os.path.join(run, "nsys", "nsys.sqlite")) as db:
             self.assertEqual(db.execute("select count(*) from NVTX_EVENTS where text='prefill'").fetchone()[0], 1)

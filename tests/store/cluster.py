@@ -47,17 +47,17 @@ class Cluster:
     def certificate(self, name):
         subprocess.run([*self.user, "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
                         "subjectAltName=IP:127.0.0.1", "-keyout", f"{name}.key", "-out", f"{name}.crt"], check=True, cwd=self.folder, capture_output=True,
-                       timeout=60, env={**os.environ, "RANDFILE": "/dev/null", "HOME": self.folder})
+                       timeout=600, env={**os.environ, "RANDFILE": "/dev/null", "HOME": self.folder})
         return os.path.join(self.folder, f"{name}.crt")
 
     def run(self, program, *words):
         subprocess.run([*self.user, os.path.join(PROGRAMS, program), *words], check=True, cwd=self.folder, stdin=subprocess.DEVNULL,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=600)
 
     def sql(self, database, text, user="owner"):
         """Rows as lists of text."""
         done = subprocess.run([os.path.join(PROGRAMS, "psql"), "-X", "-At", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-h", self.folder, "-U", user, "-d", database, "-c", text],
-                              check=True, capture_output=True, text=True, timeout=60)
+                              check=True, capture_output=True, text=True, timeout=600)
         return [line.split("\t") for line in done.stdout.splitlines()]
 
     def url(self, database, user="owner"):

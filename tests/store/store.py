@@ -36,7 +36,7 @@ class Store(unittest.TestCase):
         return dict(args=[f"{BIN}/rangescope", *words], env={**os.environ, **(env or {})}, cwd=self.folder, stdin=subprocess.DEVNULL)
 
     def tool(self, *words, code=0, env=None):
-        done = subprocess.run(**self.command(words, env), capture_output=True, text=True, timeout=120)
+        done = subprocess.run(**self.command(words, env), capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done
 
@@ -93,7 +93,7 @@ class Store(unittest.TestCase):
         pushes = [subprocess.Popen(**self.command(["runs", "push", self.url, path]), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                   for path in [*reports, WORK, WORK, WORK, WORK]]
         for push in pushes:
-            said = push.communicate(timeout=120)[0]
+            said = push.communicate(timeout=600)[0]
             self.assertEqual(push.returncode, 0, said)
         counts = self.sql("select p.name, count(distinct r.id), count(*) from rangescope.pushes p join rangescope.runs r on r.push = p.id "
                           "join rangescope.regions g on g.run = r.id group by p.id")

@@ -123,7 +123,7 @@ def pythons():
     others = (os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"), f"{FETCHED}/python3.*")
     for path in ["/usr/bin/python3", *(path for each in others for path in sorted(glob.glob(each)))]:
         try:
-            version, torch = subprocess.run([path, "-c", ask], capture_output=True, text=True, check=True, timeout=20).stdout.split()
+            version, torch = subprocess.run([path, "-c", ask], capture_output=True, text=True, check=True, timeout=300).stdout.split()
         except (OSError, subprocess.SubprocessError):
             continue
         if re.fullmatch(r"cpython\.3\.(9|1\d)", version):

@@ -21,7 +21,7 @@ RECORDING = os.path.join(GOLDEN, "nsys", "work.sqlite")
 
 
 def tool(*words):
-    done = subprocess.run([TOOL, *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=240)
+    done = subprocess.run([TOOL, *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=600)
     if done.returncode != 0:
         raise AssertionError(done.stderr.decode(errors="replace"))
     return done.stdout.decode(errors="replace")
