@@ -112,7 +112,7 @@ class MergedReport final : public cli::Subcommand {
   /// Nothing where no job is named, or its captures are asked for.
   [[nodiscard]] base::Result<std::optional<runs::job::Job>> job_to_merge() const {
     if (app_.results("input").size() > 1 || !app_.results("--captures").empty()) return std::nullopt;
-    return runs::job::find_job(last_of("--runs", runs::kDefaultRoot), last_of("input", "latest"));
+    return runs::job::find_job(last_of("--runs", std::string(runs::kDefaultRoot)), last_of("input", "latest"));
   }
 
   [[nodiscard]] base::Result<analyze::tally::Digest> merge(const runs::job::Job& job) const {
