@@ -78,7 +78,7 @@ std::vector<std::unique_ptr<Subcommand>> subcommands() {
   std::vector<std::unique_ptr<Subcommand>> all;
   for (const auto make :
        {make_profile, make_attach, make_ctl, make_report, make_compare, make_gate, make_query, make_export, make_runs,
-        make_config, make_ncu, make_metrics, make_doctor, make_mcp, make_help})
+        make_config, make_metrics, make_doctor, make_mcp, make_help})
     all.push_back(make());
   return all;
 }
@@ -172,10 +172,12 @@ base::Error unknown_command(const std::string& name) {
   std::vector<std::string> known;
   for (const auto& command : subcommands()) known.emplace_back(command->name());
   base::Error error{base::Code::kUsage, "there is no command '" + base::printable(name) + "'", {}, {}};
-  for (const auto& [what, word, now] : base::rows<3>(rangescope_app))
-    if (name == word)
-      error.hint =
-          what == "moved" ? "Write: rangescope " + std::string(now) : "did you mean '" + std::string(now) + "'?";
+  error.hint = base::removal_hint("rangescope " + name);
+  for (const auto& [what, word, now] : base::rows<3>(rangescope_app)) {
+    if (name != word) continue;
+    if (what == "moved") error.hint = "Write: rangescope " + std::string(now);
+    if (what == "tool") error.hint = "did you mean '" + std::string(now) + "'?";
+  }
   if (error.hint.empty()) error.hint = base::did_you_mean(name, known);
   if (error.hint.empty())
     error.hint = "To profile a program: rangescope profile -- " + base::shell_quote(name) +

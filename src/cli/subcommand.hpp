@@ -42,6 +42,6 @@ class Subcommand {
 
 using MakeSubcommand = std::unique_ptr<Subcommand>();
 MakeSubcommand make_profile, make_attach, make_ctl, make_report, make_compare, make_gate, make_query, make_export,
-    make_runs, make_config, make_ncu, make_metrics, make_doctor, make_mcp, make_help;
+    make_runs, make_config, make_metrics, make_doctor, make_mcp, make_help;
 
 }  // namespace rangescope::cli

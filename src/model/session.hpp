@@ -80,7 +80,7 @@ struct Source {
   std::string tool;    ///< "rangescope 0.1.0", "Nsight Systems 2025.3.1.90"
   std::string schema;  ///< format version, as the file says
   Maker maker = Maker::kOther;
-  bool paged = false;  ///< its results are numbered as the pages of `rangescope ncu` number them
+  bool paged = false;  ///< its results are numbered as in the column ID of ncu's pages
 };
 
 /// A stretch in which the GPU work of a process was not recorded, because counters were collected instead.

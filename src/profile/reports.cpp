@@ -2,22 +2,23 @@
 // and a folder for each region that ncu measured.
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <filesystem>
 #include <map>
 
 #include "analyze/tally/file.hpp"
+#include "analyze/tree/groups.hpp"
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "base/text.hpp"
-#include "ncu_pages/pages.hpp"
+#include "collect/nsight/ncu.hpp"
 #include "profile/analyzed.hpp"
 #include "profile/split_regions.hpp"
 #include "profile/stage.hpp"
 #include "read/csv.hpp"
 #include "read/registry.hpp"
-#include "report/document/csv_text.hpp"
 #include "report/document/figures.hpp"
 #include "report/document/report_document.hpp"
 #include "runs/job/folder.hpp"
@@ -27,40 +28,69 @@
 namespace rangescope::profile {
 namespace {
 
-// A folder for each kernel that ncu measured, with a table a section, for scripts that expect one kernel a folder:
+// A folder for each kernel that ncu measured, for scripts that expect one kernel a folder:
 //
-//   OUT/<kernel>/<section>.csv   ID,Metric Name,Metric Unit,Metric Value of every result of the kernel, in base units
+//   OUT/<kernel>/details.csv     the kernel's rows of ncu's own details.csv, where ncu wrote it
 //   OUT/<kernel>/durations.svg   how long its calls took on the timeline, where a stage recorded one
 //   OUT/roofline.svg             the regions under the roofs of the GPU
 //
-// Kernels and sections are named as ncu's details page names them, with what a file name should not hold replaced.
+// Folders are named after the kernels as the report has them, with what a file name should not hold replaced. (Since
+// 2025 ncu shortens names in what it prints, so its rows are told apart by the number of their result.)
 
 namespace fs = std::filesystem;
 
-/// kernel -> section -> rows
-using Tables = std::map<std::string, std::map<std::string, std::string>>;
+/// The rows of ncu's details.csv by the number of their result, which is the column ID.
+struct DetailsTable {
+  std::string header;
+  std::map<std::size_t, std::string> rows;
+};
 
-/// Takes the details page apart. Rows of rules have no metric, and stay out.
-void take(std::string_view page, Tables& tables) {
-  std::map<std::string, std::size_t, std::less<>> columns;
-  std::size_t offset = 0;
+DetailsTable details_by_result(std::string_view csv) {
+  DetailsTable table;
+  std::size_t id_column = 0, offset = 0;
   std::uint64_t line = 1;
-  for (read::Row row; read::next_row(page, offset, line, row);) {
-    if (columns.empty()) {
-      for (std::size_t i = 0; i < row.cells.size(); ++i) columns.emplace(row.cells[i], i);
-      if (!columns.contains("Metric Value")) return;
+  for (read::Row row; read::next_row(csv, offset, line, row);) {
+    if (table.header.empty()) {
+      const auto id = std::find(row.cells.begin(), row.cells.end(), "ID");
+      if (id == row.cells.end()) return {};
+      id_column = static_cast<std::size_t>(id - row.cells.begin());
+      table.header = std::string(row.text) + "\n";
       continue;
     }
-    const auto cell = [&](std::string_view name) {
-      const auto at = columns.find(name);
-      return at == columns.end() || at->second >= row.cells.size() ? std::string_view{} : row.cells[at->second];
-    };
-    if (cell("Metric Name").empty()) continue;
-    std::string& rows = tables[std::string(cell("Kernel Name"))][std::string(cell("Section Name"))];
-    if (rows.empty()) rows = "ID,Metric Name,Metric Unit,Metric Value\n";
-    rows += std::string(cell("ID")) + "," + report::csv_field(cell("Metric Name")) + "," +
-            report::csv_field(cell("Metric Unit")) + "," + report::csv_field(cell("Metric Value")) + "\n";
+    if (id_column >= row.cells.size()) continue;
+    const std::string_view id = row.cells[id_column];
+    std::size_t result = 0;
+    const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), result);
+    if (error == std::errc() && end == id.data() + id.size())
+      table.rows[result].append(row.text).append("\n");
   }
+  return table;
+}
+
+std::string kernel_name(const model::Session& session, std::uint32_t kernel) {
+  return std::string(session.strings.view(analyze::shown_name(session.kernel_names[kernel])));
+}
+
+/// Of each kernel that ncu measured: its rows of ncu's details, "" where ncu did not write them.
+std::map<std::string, std::string> details_by_kernel(const Analyzed& analyzed) {
+  const model::Session& session = analyzed.session;
+  std::map<std::string, std::string> kernels;
+  for (const NcuPart& part : analyzed.parts) {
+    DetailsTable table;
+    const fs::path page = collect::ncu::page_path(part.file, collect::ncu::kDetailsCsv);
+    if (const auto csv = base::read_file(page)) table = details_by_result(*csv);
+    for (std::size_t result = 0; result < part.count; ++result) {
+      const model::Measurement& measurement = session.measurements[part.first + result];
+      if (measurement.scope != model::MeasuredScope::kKernel) continue;
+      if (measurement.kernel_name >= session.kernel_names.size()) continue;
+      std::string& details = kernels[kernel_name(session, measurement.kernel_name)];
+      const auto rows = table.rows.find(result);
+      if (rows == table.rows.end()) continue;
+      if (details.empty()) details = table.header;
+      details += rows->second;
+    }
+  }
+  return kernels;
 }
 
 base::Result<void> put(const fs::path& file, const std::string& text) {
@@ -71,37 +101,23 @@ base::Result<void> put(const fs::path& file, const std::string& text) {
   return base::write_file(file, text);
 }
 
-/// Writes them; how many kernels. kIo with the path. O(results + kernels on the timeline).
-base::Result<std::size_t> split_kernels(const fs::path& out, const Analyzed& analyzed) {
-  Tables tables;
-  for (const NcuPart& part : analyzed.parts) {
-    auto file = TRY(ncu_pages::File::open(part.file));
-    ncu_pages::PageOptions page;
-    page.csv = page.base_units = true;
-    std::string text;
-    std::vector<model::Loss> losses;
-    auto printed = ncu_pages::print_pages(
-        file, page, [&](std::string_view more) { text += more; }, losses);
-    if (printed) take(text, tables);  // a report of ranges alone, or damaged, has no such page
-  }
+/// kIo with the path. O(results + kernels on the timeline).
+base::Result<void> split_kernels(const fs::path& out, const Analyzed& analyzed) {
   std::map<std::string, std::vector<double>> durations;
-  const model::Session& session = analyzed.session;
-  for (const model::Kernel& kernel : session.kernels) {
-    const model::KernelName& name = session.kernel_names[kernel.name];
-    durations[std::string(session.strings.view(name.demangled ? name.demangled : name.short_name))].push_back(
+  for (const model::Kernel& kernel : analyzed.session.kernels)
+    durations[kernel_name(analyzed.session, kernel.name)].push_back(
         static_cast<double>(kernel.end_ns - kernel.start_ns));
-  }
-  for (const auto& [kernel, sections] : tables) {
+  for (const auto& [kernel, details] : details_by_kernel(analyzed)) {
     const fs::path folder = out / base::sanitize_component(kernel);
-    for (const auto& [section, rows] : sections)
-      TRY(put(folder / (base::sanitize_component(base::replace_all(section, " ", "_")) + ".csv"), rows));
+    if (!details.empty()) TRY(put(folder / collect::ncu::kDetailsCsv.name, details));
     const auto seen = durations.find(kernel);
-    const std::string figure = seen == durations.end() ? "" : report::histogram_figure(kernel, seen->second);
+    if (seen == durations.end()) continue;
+    const std::string figure = report::histogram_figure(kernel, seen->second);
     if (!figure.empty()) TRY(put(folder / "durations.svg", figure));
   }
   if (const std::string figure = report::roofline_figure(analyzed.report); !figure.empty())
     TRY(put(out / "roofline.svg", figure));
-  return tables.size();
+  return {};
 }
 
 /// Every run leaves these, also one that captured nothing.
@@ -111,10 +127,10 @@ base::Result<void> write_files(const Run& run, const Analyzed& analyzed) {
         {"summary.md", report::markdown_text(report::summary_document(analyzed.report))},
         {"summary.svg", report::summary_figure(analyzed.report)}})
     TRY(base::write_file(run.folder / name, text));
-  if (!analyzed.parts.empty())
-    for (const auto& split : {split_regions(run.folder / "ncu" / "regions", analyzed, true),
-                              split_kernels(run.folder / "ncu" / "kernels", analyzed)})
-      if (!split) return tl::make_unexpected(split.error());
+  if (!analyzed.parts.empty()) {
+    TRY(split_regions(run.folder / "ncu" / "regions", analyzed, true));
+    TRY(split_kernels(run.folder / "ncu" / "kernels", analyzed));
+  }
   for (const auto& [format, name] : {std::pair{"json", "report.json"}, {"md", "report.md"}})
     TRY(write_report(analyzed, format, run.folder / name));
   return {};

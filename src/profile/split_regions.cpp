@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <map>
-
+#include "analyze/tree/groups.hpp"
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/measure.hpp"
-#include "ncu_pages/pages.hpp"
 #include "report/document/csv_text.hpp"
 #include "report/document/document.hpp"
 #include "report/document/json_writer.hpp"
@@ -18,7 +16,6 @@ namespace rangescope::profile {
 namespace {
 
 namespace fs = std::filesystem;
-namespace ncu = ncu_pages;
 
 constexpr std::string_view kOutside = "(outside all ranges)";
 
@@ -34,10 +31,8 @@ std::string title_of(const model::Report& report, const model::Region& region) {
 std::string subject(const model::Session& session, const model::Measurement& one) {
   if (one.scope == model::MeasuredScope::kRange) return "(range)";
   if (one.scope == model::MeasuredScope::kGraph) return "(graph)";
-  if (one.kernel_name < session.kernel_names.size()) {
-    const auto& name = session.kernel_names[one.kernel_name];
-    return std::string(session.strings.view(name.demangled ? name.demangled : name.short_name));
-  }
+  if (one.kernel_name < session.kernel_names.size())
+    return std::string(session.strings.view(analyze::shown_name(session.kernel_names[one.kernel_name])));
   return "(command list)";
 }
 
@@ -171,7 +166,7 @@ class Splitter {
       style.explain = true;
       TRY((*table)->write(part, nullptr, style, text));
     }
-    TRY(sections(results, text));
+    list_results(results, text);
     written_.push_back({title, folder.filename().string(), region, results.size()});
     return base::write_file(folder / "sections.txt", text.text());
   }
@@ -201,29 +196,9 @@ class Splitter {
     return rows;
   }
 
-  /// ncu's own page of those results that came from its reports, and a plain list of the others.
-  base::Result<void> sections(const std::vector<std::uint32_t>& results, report::Sink& out) {
-    std::vector<std::uint32_t> others = results;
-    for (const NcuPart& part : analyzed_.parts) {
-      ncu::PageOptions page;
-      std::erase_if(others, [&](std::uint32_t index) {
-        const bool here = index >= part.first && index < part.first + part.count;
-        if (here) page.results.push_back(static_cast<std::uint32_t>(index - part.first));
-        return here;
-      });
-      if (page.results.empty()) continue;
-      auto opened = files_.find(part.file);
-      if (opened == files_.end()) {
-        auto file = TRY(ncu::File::open(part.file));
-        opened = files_.emplace(part.file, std::move(file)).first;
-      }
-      std::vector<model::Loss> losses;
-      out.write("\n");
-      auto printed = ncu::print_pages(
-          opened->second, page, [&](std::string_view text) { out.write(text); }, losses);
-      if (!printed) return printed;
-    }
-    for (const std::uint32_t index : others) {
+  /// The values of each result, in base units.
+  void list_results(const std::vector<std::uint32_t>& results, report::Sink& out) const {
+    for (const std::uint32_t index : results) {
       const model::Measurement& one = session_.measurements[index];
       out.write("\n" + base::printable(subject(session_, one)) + "\n");
       for (const model::MetricValue& value : one.values) {
@@ -233,12 +208,10 @@ class Splitter {
             fmt::format("  {:<60} {}{}{}\n", metric.name, value.value, metric.unit.empty() ? "" : " ", metric.unit));
       }
     }
-    return {};
   }
 
   const Analyzed& analyzed_;
   const model::Session& session_;
-  std::map<fs::path, ncu::File> files_;
   std::vector<Written> written_;
 };
 

@@ -3,7 +3,7 @@
 //   OUT/<name>/report.json    the region and those below it, as of -f json
 //   OUT/<name>/metrics.csv    result,what,occurrence,metric,unit,value: the region's own numbers, then those of each
 //                             result of ncu or our counters inside it, in base units
-//   OUT/<name>/sections.txt   its table, then ncu's details page of its results
+//   OUT/<name>/sections.txt   its table, then the values of each of its results
 //
 //   OUT/report.json           rangescope.regions/1: each folder with its region, numbers, and its alias: the name that
 //                             llm-perf-opt gives it (A__A1 for A::A1)

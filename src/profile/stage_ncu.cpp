@@ -1,8 +1,6 @@
 // The ncu stage: which kernels, which replay mode, tried in the ladder's order, each success proved by reading the
 // report.
 
-#include <tuple>
-
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
@@ -10,7 +8,6 @@
 #include "base/version.hpp"
 #include "config/metric_groups.hpp"
 #include "doctor/program/facts.hpp"
-#include "ncu_pages/pages.hpp"
 #include "profile/stage.hpp"
 #include "read/join.hpp"
 #include "read/registry.hpp"
@@ -84,7 +81,7 @@ class Ncu : public Stage {
       if (tried) std::puts("fi");
       tried = true;
     }
-    return code;
+    return code | print_pages(report + std::string(collect::ncu::report_extension(*can_)));
   }
   base::Result<void> run() override {
     run_.wanted.emplace_back("ncu");
@@ -290,7 +287,7 @@ class Ncu : public Stage {
       run_.cut_short("ncu", ran->ended);
       run_.by_ncu.path = run_.by_ncu.session ? fs::path() : file;
       read::join_to(run_.by_ncu.session, std::move(*session));
-      export_pages(file, report);
+      export_pages(file);
     }
     return outcome;
   }
@@ -351,28 +348,48 @@ class Ncu : public Stage {
     run_.runner->record(std::move(stage));
     return missing.empty();
   }
-  /// ncu's own tables beside the report, for people and scripts that know them.
-  void export_pages(const fs::path& report, const std::string& stem) const {
-    const auto file = ncu_pages::File::open(report);
-    if (!file) return;  // its reading has told
-    ncu_pages::PageOptions options;
-    options.base_units = true;
-    if (can_->version < collect::Version{2025, 1, 0}) options.spelling = model::UnitSpelling::kNcu2024;
-    for (const auto& [page, name, csv] : {std::tuple{ncu_pages::Page::kRaw, "raw.csv", true},
-                                          {ncu_pages::Page::kDetails, "details.csv", true},
-                                          {ncu_pages::Page::kDetails, "sections_report.txt", false}}) {
-      if (!run_.config.flag(csv ? "pipeline.ncu.ncu_cli.export.csv" : "pipeline.ncu.ncu_cli.export.sections", true))
-        continue;
-      options.page = page;
-      options.csv = csv;
-      std::string text;
-      std::vector<model::Loss> losses;
-      auto printed = ncu_pages::print_pages(
-          *file, options, [&](std::string_view more) { text += more; }, losses);
-      const fs::path out = run_.folder / "ncu" / ((stem == "ncu" ? "" : stem + "-") + name);
-      if (printed) printed = base::write_file(out, text);
-      if (!printed) base::warn(std::string(name) + " of ncu's report is missing: " + printed.error().what);
+  /// ncu's own files of a report that are wanted.
+  [[nodiscard]] std::vector<collect::ncu::PageFile> wanted_pages() const {
+    std::vector<collect::ncu::PageFile> pages;
+    if (run_.config.flag("pipeline.ncu.ncu_cli.export.csv", true))
+      pages = {collect::ncu::kRawCsv, collect::ncu::kDetailsCsv};
+    if (run_.config.flag("pipeline.ncu.ncu_cli.export.sections", true))
+      pages.push_back(collect::ncu::kSectionsText);
+    return pages;
+  }
+  int print_pages(const fs::path& report) const {
+    const auto pages = wanted_pages();
+    if (pages.empty()) return 0;
+    int code = 0;
+    std::printf("if [ -e %s ]; then\n", base::shell_quote(report.string()).c_str());
+    for (const collect::ncu::PageFile& page : pages)
+      code |= print_plan("ncu, its " + std::string(page.name),
+                         collect::ncu::page_plan(*can_, report, page));
+    std::puts("fi");
+    return code;
+  }
+  /// Has ncu write its pages beside the report. One that fails is a warning: the report itself was read.
+  void export_pages(const fs::path& report) {
+    for (const collect::ncu::PageFile& page : wanted_pages()) {
+      if (run_.runner->interrupted()) return;
+      if (auto written = export_page(report, page); !written)
+        base::warn(std::string(page.name) + " of ncu's report is missing: " + written.error().what);
     }
+  }
+  base::Result<void> export_page(const fs::path& report, const collect::ncu::PageFile& page) {
+    const fs::path file = collect::ncu::page_path(report, page);
+    const auto ran =
+        TRY(run_.runner->run(collect::ncu::page_plan(*can_, report, page), "pages", {}, true));
+    std::error_code error;
+    const auto bytes = fs::file_size(file, error);
+    const bool printed = !error && bytes > 0;
+    if (ran.ended.exit_code == 0 && printed) return {};
+    std::string output = ran.text;
+    if (const auto complaint = base::read_head(file, 1024)) output += *complaint;
+    fs::remove(file, error);  // what ncu complains of is no page
+    output = base::printable(base::trim(output).substr(0, 300));
+    return base::fail(base::Code::kBadData, "ncu --import left none (" + base::describe(ran.ended) + ")" +
+                                                (output.empty() ? "" : ": " + output));
   }
 
   std::string mode_;

@@ -492,9 +492,16 @@ class Words(InAFolder):
             self.assertIn(f"hint: Write: rangescope {line}", done.stderr)
         self.assertRegex(self.tool("--version").stdout, r"\Arangescope \d")
 
+    def test_commands_that_are_gone_name_what_to_use_instead(self):
+        for words in (["ncu"], ["ncu", "run.ncu-rep", "--page", "raw", "--csv"], ["ncu", "--help"]):
+            done = self.tool(*words)
+            self.assertEqual((done.returncode, done.stdout), (64, ""), done.stderr)
+            self.assertIn("there is no command 'ncu'\n", done.stderr)
+            self.assertIn("hint: rangescope ncu was removed: use ncu --import FILE; rangescope report FILE shows its ranges\n", done.stderr)
+
     def test_twelve_commands_with_all_their_help(self):
         words = re.findall(r"(?m)^  (\w+) ", self.tool("help").stdout.split("Commands:")[1].split("Begin with")[0])
-        self.assertEqual(words, ["profile", "attach", "ctl", "report", "compare", "gate", "query", "export", "runs", "config", "ncu", "metrics", "doctor", "mcp", "help"])
+        self.assertEqual(words, ["profile", "attach", "ctl", "report", "compare", "gate", "query", "export", "runs", "config", "metrics", "doctor", "mcp", "help"])
         for word in words:
             self.assertEqual(self.tool(word, "--help-all").returncode, 0, word)
             self.assertIn("--help-all", self.tool(word, "--help").stdout)
@@ -515,7 +522,7 @@ class Words(InAFolder):
 
     def test_what_is_required_is_shown_as_it_is_written(self):
         for command, line in (("compare", "rangescope compare [options] sides"), ("query", "rangescope query [options] input sql"),
-                              ("runs import", "rangescope runs import [options] input"), ("ncu", "rangescope ncu [options] file")):
+                              ("runs import", "rangescope runs import [options] input")):
             done = self.tool(*command.split())
             self.assertEqual(done.returncode, 64)
             self.assertIn(f"hint: Write: {line}", done.stderr)

@@ -241,7 +241,7 @@ class Ways(DoctorCase):
             json.dump({"kernel": "k_decode"}, f)
         done = self.shell(ways["ncu kernel"]["command"], STANDIN_PLAN=plan)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertTrue(os.path.exists(os.path.join(self.folder, "rangescope-doctor", "ncu", "kernel.ncu-repz")))
+        self.assertTrue(os.path.exists(os.path.join(self.folder, "rangescope-doctor", "ncu", "kernel.ncu-rep")))
 
     def test_ours_runs_as_it_stands(self):
         done = self.shell(self.ways("healthy")["ranges"]["command"])

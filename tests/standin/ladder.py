@@ -3,8 +3,10 @@
 
 Usage: ladder.py BIN_DIR
 """
+import csv
 import json
 import os
+import shlex
 import signal
 import subprocess
 
@@ -14,6 +16,10 @@ from terminal import PATIENCE_S, soon, state
 NCU = ["pipeline.ncu.enable=true"]
 CLI = "pipeline.ncu.ncu_cli."
 INCLUDE = [CLI + "nvtx.include=decode"]
+
+
+def printed_by_ncu(name):
+    return subprocess.run(["zstd", "-dc", os.path.join(HERE, "..", "golden", "ncu", name + ".zst")], check=True, capture_output=True, text=True).stdout
 
 
 class Ladder(PipelineCase):
@@ -31,7 +37,7 @@ class Ladder(PipelineCase):
         # decode was seen as a push/pop range, so only that form is passed
         self.assertEqual([whole[i + 1] for i, w in enumerate(whole) if w == "--nvtx-include"], ["decode/"])
         for name in ("config.yaml", "inputs.yaml", "report.json", "report.md", "kernels.md", "summary.md", "ncu/cmd.txt",
-                     "ncu/raw.csv", "ncu/details.csv", "ncu/sections_report.txt", "ncu/ncu.ncu-repz", "cmd.txt"):
+                     "ncu/ncu.ncu-rep", "cmd.txt"):
             self.assertTrue(self.has(name), name)
         consolidated = self.json("ncu/regions/report.json")
         regions = [r["folder"] for r in consolidated["regions"]]
@@ -54,9 +60,10 @@ class Ladder(PipelineCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         first = self.run_dir
         done = self.profile("--compress", "older-than 0s")
-        self.assertIn("run.compress: " + first + ": 1 file", done.stderr)
+        self.assertIn("run.compress: " + first + ": 2 files", done.stderr)
         self.assertFalse(os.path.exists(os.path.join(first, "nsys", "nsys.nsys-rep")))
         self.assertTrue(os.path.exists(os.path.join(first, "nsys", "nsys.nsys-rep.zst")))
+        self.assertTrue(os.path.exists(os.path.join(first, "ncu", "ncu.ncu-repz")))
         for words in (["runs", "verify"], ["report"]):
             done = cases.run([os.path.join(BIN, "rangescope"), *words, first], cwd=self.folder, env=os.environ)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -185,8 +192,7 @@ class Ladder(PipelineCase):
         self.assertTrue(self.has("nsys/nsys.sqlite"))
         folders = os.listdir(os.path.join(self.run_dir, "ncu", "kernels"))
         gemm = next(folder for folder in folders if folder.startswith("gemm_like"))
-        self.assertIn("ID,Metric Name,Metric Unit,Metric Value\n", self.text(f"ncu/kernels/{gemm}/GPU_Speed_Of_Light_Throughput.csv"))
-        self.assertTrue(self.has(f"ncu/kernels/{gemm}/durations.svg"), os.listdir(os.path.join(self.run_dir, "ncu", "kernels", gemm)))
+        self.assertEqual(sorted(os.listdir(os.path.join(self.run_dir, "ncu", "kernels", gemm))), ["details.csv", "durations.svg"])
         self.assertTrue(self.has("ncu/kernels/roofline.svg"))
         head, *rows = self.text("nsys/kernels.csv").splitlines()
         self.assertEqual(head, "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name")
@@ -197,6 +203,45 @@ class Ladder(PipelineCase):
         self.assertEqual(decode["gpu"]["kernels"], 24)
         self.assertIn("gemm\\_like", self.text("kernels.md"))
 
+    def test_ncu_writes_its_own_pages(self):
+        done = self.profile(*NCU, *INCLUDE, CLI + "replay_mode=kernel", plan={"kernel": "k_decode"}, env={"STANDIN_REPORT": ".ncu-repz"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name, recorded in (("raw.csv", "raw_base.csv"), ("details.csv", "details_base.csv"), ("sections_report.txt", "details.txt")):
+            self.assertEqual(self.text("ncu/" + name), printed_by_ncu("k_decode_" + recorded), name)
+        # each kernel has its rows of them, and none is lost
+        with open(os.path.join(self.run_dir, "ncu", "details.csv"), newline="") as f:
+            expected = list(csv.DictReader(f))
+        kernels = os.path.join(self.run_dir, "ncu", "kernels")
+        found = []
+        for folder in sorted(set(os.listdir(kernels)) - {"roofline.svg"}):
+            with open(os.path.join(kernels, folder, "details.csv"), newline="") as f:
+                rows = list(csv.DictReader(f))
+            self.assertEqual(len({row["Kernel Name"] for row in rows}), 1, folder)
+            found += rows
+        self.assertEqual(len({row["Kernel Name"] for row in found}), 2)
+        self.assertEqual(sorted(found, key=lambda row: int(row["ID"])), expected)
+        written = [shlex.split(line) for line in self.text("ncu/cmd.txt").splitlines() if "--import" in line]
+        self.assertEqual([line[line.index("--page"):] for line in written],
+                         [["--page", page, *units, "--log-file", os.path.join(self.run_dir, "ncu", name)] for page, units, name in
+                          (("raw", ["--csv", "--print-units", "base"], "raw.csv"), ("details", ["--csv", "--print-units", "base"], "details.csv"),
+                           ("details", [], "sections_report.txt"))])
+
+    def test_pages_that_ncu_cannot_write_fail_no_run(self):
+        done = self.profile(*NCU, *INCLUDE, CLI + "replay_mode=kernel", plan={"kernel": "k_decode", "import": "fails"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("raw.csv", "details.csv", "sections_report.txt"):
+            self.assertIn(f"{name} of ncu's report is missing: ncu --import left none (exit code 1): ==ERROR== Failed to load report file", done.stderr)
+            self.assertFalse(self.has("ncu/" + name))
+        self.assertEqual(self.json("status.json")["outcome"], "ok")
+        self.assertFalse(self.has("ncu/kernels"))
+        self.assertTrue(self.has("ncu/regions/decode/metrics.csv"))
+
+    def test_pages_that_are_not_wanted(self):
+        done = self.profile(*NCU, *INCLUDE, CLI + "replay_mode=kernel", CLI + "export.csv=false", CLI + "export.sections=false", plan={"kernel": "k_decode"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("--import", self.text("ncu/cmd.txt"))
+        self.assertFalse(self.has("ncu/kernels"))
+
     def test_a_dry_run_is_a_script_that_runs(self):
         run = os.path.join(self.folder, "run by hand")
         done = self.profile("--nsys", *NCU, "--include", "A*", "--exclude", "B", "--run-dir", run, "--dry-run", plan={"kernel": "k_decode"})
@@ -206,7 +251,7 @@ class Ladder(PipelineCase):
         environment = dict(os.environ, STANDIN_PLAN=os.path.join(self.folder, "plan.json"))
         script = subprocess.run(["bash", "-e"], input=done.stdout, env=environment, cwd="/", capture_output=True, text=True, timeout=600)
         self.assertEqual(script.returncode, 0, script.stderr)
-        for name in ("native", "nsys/nsys.sqlite", "ncu/ncu.ncu-repz"):
+        for name in ("native", "nsys/nsys.sqlite", "ncu/ncu.ncu-rep", "ncu/raw.csv", "ncu/details.csv", "ncu/sections_report.txt"):
             self.assertTrue(os.path.exists(os.path.join(run, name)), name + script.stdout)
 
     def test_a_dry_run_refuses_what_a_run_refuses(self):

@@ -3,6 +3,7 @@
 
 Usage: tools.py BIN_DIR. The tools are looked for in $RANGESCOPE_TOOLS/bin; without them the test is skipped.
 """
+import csv
 import json
 import os
 import shlex
@@ -114,6 +115,29 @@ class RealTools(PipelineCase):
                 done = self.profile("--ncu", "--no-native", "--no-probe", *words, program=["true"])
                 self.assertIn(done.returncode, code if code == TAKEN else (code,), done.stderr)
                 self.assertEqual([step[2] in NO_GPU for step in self.steps()], [True] if code == TAKEN else [], done.stderr)
+
+    def test_ncu_prints_the_pages_of_a_report(self):
+        # Reports need a GPU: this one was recorded, by an ncu whose reports this one still reads.
+        run = os.path.join(self.folder, "by hand")
+        done = self.profile("--ncu", "--no-native", CLI + "replay_mode=kernel", "--run-dir", run, "--dry-run")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"if [ -e '{run}/ncu/ncu.ncu-rep' ]; then\n", done.stdout)
+        os.makedirs(os.path.join(run, "ncu"))
+        recorded = os.path.join(HERE, "..", "golden", "ncu", "k_nested.ncu-repz")
+        subprocess.run(["zstd", "-qd", recorded, "-o", os.path.join(run, "ncu", "ncu.ncu-rep")], check=True)
+        lines = [line for line in done.stdout.splitlines() if " --import " in line]
+        self.assertEqual(len(lines), 3, done.stdout)
+        for line in lines:
+            script = subprocess.run(["bash", "-e", "-c", line], cwd="/", capture_output=True, text=True, timeout=240)
+            self.assertEqual((script.returncode, script.stdout), (0, ""), script.stderr)
+        with open(os.path.join(run, "ncu", "raw.csv"), newline="") as f:
+            units, *results = csv.DictReader(f)
+        self.assertEqual((units["gpu__time_duration.sum"], results[0]["gpu__time_duration.sum"]), ("nsecond", "20288"))
+        with open(os.path.join(run, "ncu", "details.csv"), newline="") as f:
+            rows = list(csv.DictReader(f))
+        self.assertEqual([row["ID"] for row in rows if row["Metric Name"] == "gpu__time_duration.sum"], [str(i) for i in range(len(results))])
+        with open(os.path.join(run, "ncu", "sections_report.txt")) as f:
+            self.assertRegex(f.read(), r"(?m)^ +gpu__time_duration.sum +usecond +20\.29$")
 
     def test_the_probe_is_kept(self):
         self.profile("--nsys", "--ncu", "--dry-run")

@@ -67,7 +67,7 @@ class Case {
   void blame(std::uint32_t rank, model::Verdict& verdict) const;
   /// The page of the run is what to look at.
   void show_page(model::Verdict& verdict) const;
-  /// "rangescope ncu FILE -k KERNEL" where the input is a report of ncu, else "".
+  /// "ncu --import FILE -k KERNEL" where the input is a report of ncu, else "".
   [[nodiscard]] std::string details_of(std::string_view kernel) const;
 
  private:

@@ -291,7 +291,7 @@ void Case::show_page(model::Verdict& verdict) const {
 
 std::string Case::details_of(std::string_view kernel) const {
   if (named_.find(".ncu-rep") == std::string::npos || kernel.empty()) return {};
-  return "rangescope ncu " + base::shell_quote(named_) + " -k " + base::shell_quote(kernel);
+  return "ncu --import " + base::shell_quote(named_) + " -k " + base::shell_quote(kernel);
 }
 
 void judge(model::Report& report, std::string_view named) {

@@ -109,6 +109,28 @@ TEST(GoldenCommands, NcuWholeCommandLines) {
   compare("ncu-modes.txt", text);
 }
 
+TEST(GoldenCommands, NcuPages) {
+  std::string text;
+  for (const std::string& version : kNcu) {
+    const Abilities can = abilities("ncu-" + version);
+    text += "ncu " + version + "\n";
+    for (const ncu::PageFile& page : {ncu::kRawCsv, ncu::kDetailsCsv, ncu::kSectionsText})
+      text += show(ncu::page_plan(can, "/runs/1/ncu/ncu.ncu-rep", page));
+    for (const std::string& word : ncu::page_plan(can, "/runs/1/ncu/ncu.ncu-rep", ncu::kRawCsv).argv)
+      EXPECT_TRUE(!word.starts_with("--") || can.has(word)) << version << ": " << word;
+  }
+  compare("ncu-pages.txt", text);
+}
+
+TEST(NcuPages, EachReportHasItsOwn) {
+  EXPECT_EQ(ncu::page_path("/runs/1/ncu/ncu.ncu-rep", ncu::kRawCsv), "/runs/1/ncu/raw.csv");
+  EXPECT_EQ(ncu::page_path("/runs/1/ncu/ncu-2.ncu-repz", ncu::kRawCsv), "/runs/1/ncu/ncu-2-raw.csv");
+  Abilities can = abilities("ncu-2026.1.0");
+  EXPECT_EQ(ncu::report_extension(can), ".ncu-rep");
+  can.version = {2026, 3, 0};
+  EXPECT_EQ(ncu::report_extension(can), ".ncu-repz");
+}
+
 TEST(GoldenCommands, NcuEveryOption) {
   const std::map<std::string, std::vector<std::string>> samples{
       {"target_processes", {"application-only"}},

@@ -257,6 +257,33 @@ std::filesystem::path report_base(const Request& request, const Options& options
   return request.run_dir / "ncu" / options.report;
 }
 
+std::string_view report_extension(const Abilities& can) {
+  return can.version < Version{2026, 3, 0} ? ".ncu-rep" : ".ncu-repz";
+}
+
+std::filesystem::path page_path(const std::filesystem::path& report, const PageFile& page) {
+  const std::string stem = report.stem().string();
+  const std::string prefix = stem == "ncu" ? "" : stem + "-";
+  return report.parent_path() / (prefix + std::string(page.name));
+}
+
+Plan page_plan(const Abilities& can, const std::filesystem::path& report, const PageFile& page) {
+  Plan plan;
+  plan.collector = "ncu";
+  plan.argv = {can.path.string()};
+  const auto add = [&](std::initializer_list<std::string> words) {
+    plan.argv.insert(plan.argv.end(), words);
+  };
+  if (can.has("--config-file")) add({"--config-file", "off"});
+  add({"--import", report.string(), "--page", std::string(page.page)});
+  if (page.csv) add({"--csv", can.has("--print-units") ? "--print-units" : "--units", "base"});
+  add({"--log-file", page_path(report, page).string()});
+  plan.set_env = {{"LC_ALL", "C"}};  // without separators of thousands
+  plan.cwd = report.parent_path();
+  plan.timeout = std::chrono::minutes(30);
+  return plan;
+}
+
 KernelFilter kernel_filter(const model::KernelSelection& kernels) {
   KernelFilter filter;
   if (!kernels.exclude.empty()) filter.note = "ncu cannot leave out kernels by name: it measures those too";

@@ -26,8 +26,26 @@ struct Options : ToolOptions {
 /// kConfig for what this ncu cannot do or what cannot go together, with what it can.
 [[nodiscard]] base::Result<Plan> plan(const Abilities& can, const Options& options, const Request& request);
 
-/// The report file of a plan, without extension: ncu adds .ncu-rep, or .ncu-repz from 2026.3 on.
+/// The report file of a plan, without extension.
 [[nodiscard]] std::filesystem::path report_base(const Request& request, const Options& options);
+
+/// The extension that this ncu gives the report: ".ncu-rep", or ".ncu-repz".
+[[nodiscard]] std::string_view report_extension(const Abilities& can);
+
+/// One of ncu's own files of a report: what it prints with --import.
+struct PageFile {
+  std::string_view name;  ///< of the file
+  std::string_view page;  ///< "raw", "details"
+  bool csv = false;       ///< a table in base units; else text in the units that ncu chooses
+};
+inline constexpr PageFile kRawCsv{"raw.csv", "raw", true};
+inline constexpr PageFile kDetailsCsv{"details.csv", "details", true};
+inline constexpr PageFile kSectionsText{"sections_report.txt", "details", false};
+
+/// Where the page of a report goes: details.csv beside ncu.ncu-rep, ncu-2-details.csv beside ncu-2.ncu-rep.
+[[nodiscard]] std::filesystem::path page_path(const std::filesystem::path& report, const PageFile& page);
+/// `ncu --import REPORT --page PAGE`, into that file. ncu writes its own errors there too, and ends with 1.
+[[nodiscard]] Plan page_plan(const Abilities& can, const std::filesystem::path& report, const PageFile& page);
 
 /// What --kernel-name can say of a selection.
 struct KernelFilter {

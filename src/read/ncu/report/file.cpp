@@ -46,17 +46,6 @@ std::string at(const std::string& path, std::uint64_t offset) {
   return path + ": offset " + std::to_string(offset);
 }
 
-SystemInfo read_system(std::string_view message, std::uint64_t& unknown) {
-  SystemInfo system;
-  proto::read(message, unknown, text(1, system.os), text(2, system.os_version), text(3, system.cpu),
-              text(4, system.architecture), text(5, system.host), each(7, [&](std::string_view address) {
-                proto::read(address, unknown, each(1, [&](std::string_view one) {
-                              system.addresses.append(system.addresses.empty() ? "" : ", ").append(one);
-                            }));
-              }));
-  return system;
-}
-
 DeviceInfo read_device(std::string_view message, std::uint64_t& unknown) {
   DeviceInfo device;
   proto::read(message, unknown, number(1, device.id), text(2, device.name), each(3, [&](std::string_view m) {
@@ -144,8 +133,6 @@ class BlockWalker {
     // Session details vary most and matter least: unknown fields in them are not worth a word.
     std::uint64_t skipped = 0, time = 0;
     proto::read(message, skipped, number(2, time),
-                each(3, [&](std::string_view m) { session.host = read_system(m, skipped); }),
-                each(4, [&](std::string_view m) { session.target = read_system(m, skipped); }),
                 each(6,
                      [&](std::string_view m) {
                        DeviceInfo device = read_device(m, skipped);
@@ -159,11 +146,6 @@ class BlockWalker {
                        proto::read(m, skipped, text(1, version.provider), text(2, version.version));
                        if (versions_.emplace(version.provider, version.version).second)
                          session.versions.push_back(version);
-                     }),
-                each(9,
-                     [&](std::string_view m) {  // 4 is the environment: never read
-                       proto::read(m, skipped, text(1, session.executable), text(2, session.working_directory),
-                                   text(3, session.arguments));
                      }),
                 text(11, session.command_line));
     if (session.creation_time == 0) session.creation_time = time;
@@ -196,7 +178,7 @@ class BlockWalker {
       };
     };
     missing_ = 0;
-    take(sources_, [&](std::uint64_t entry, std::uint32_t length) { file_.sources.push_back({entry, length}); });
+    take(sources_, [](std::uint64_t, std::uint32_t) {});
     take(kernels_, results(ResultKind::kKernel));
     take(ranges_, results(ResultKind::kRange));
     take(command_lists_, results(ResultKind::kCommandList));

@@ -41,12 +41,6 @@ struct Entry {
   std::uint32_t size = 0;
 };
 
-/// One source (cubin, PTX, files), not decoded either.
-struct SourceEntry {
-  std::uint64_t offset = 0;
-  std::uint32_t size = 0;
-};
-
 struct ProcessInfo {
   std::uint32_t pid = 0;
   std::string_view host, name;  ///< name is the path of the executable
@@ -85,18 +79,11 @@ struct VersionInfo {
   std::string_view provider, version;  ///< "Nsight Compute Target", "CUDA Version", "PerfWorks", ...
 };
 
-struct SystemInfo {
-  std::string_view os, os_version, cpu, architecture, host;
-  std::string addresses;  ///< "192.0.2.2, fd00::2"
-};
-
 /// What is known of the session as a whole; the program's environment is not.
 struct SessionInfo {
   std::uint64_t creation_time = 0;  ///< seconds since 1970; 0 where unknown
-  std::optional<SystemInfo> host, target;
   std::vector<DeviceInfo> devices;
   std::vector<VersionInfo> versions;
-  std::string_view executable, working_directory, arguments;
   std::string_view command_line;  ///< of ncu itself
 };
 
@@ -111,11 +98,7 @@ class File {
   /// True when `head` begins like a report (of version 7 and its neighbours) or like a zstd stream of one.
   [[nodiscard]] static bool sniff(std::string_view head);
 
-  [[nodiscard]] std::string_view bytes() const { return bytes_; }
   [[nodiscard]] std::string_view bytes(const Entry& entry) const { return bytes_.substr(entry.offset, entry.size); }
-  [[nodiscard]] std::string_view bytes(const SourceEntry& entry) const {
-    return bytes_.substr(entry.offset, entry.size);
-  }
   /// The string of a file-wide index; "" for one that the tables do not reach.
   [[nodiscard]] std::string_view string(std::uint64_t id) const {
     return id < strings_.size() ? strings_[id] : std::string_view{};
@@ -130,7 +113,6 @@ class File {
   std::uint32_t version = 0;           ///< of the file header
   std::vector<ProcessInfo> processes;  ///< at least one when there are results; pid 0 where the file has none (2019)
   std::vector<Entry> results;          ///< in file order: the index is the ID that ncu prints
-  std::vector<SourceEntry> sources;
   SessionInfo session;
   std::uint64_t unknown_fields = 0;  ///< fields of block headers that this reader does not know
   std::vector<model::Loss> losses;

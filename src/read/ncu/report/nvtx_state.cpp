@@ -1,7 +1,5 @@
 #include "read/ncu/report/nvtx_state.hpp"
 
-#include <bit>
-
 #include "read/ncu/report/wire.hpp"
 
 namespace rangescope::read::ncu_report {
@@ -52,55 +50,25 @@ class NvtxDecoder {
     };
     read(message, number(1, domain.id), text(2, domain.name),
          each(3, [&](std::string_view m) { domain.strings.push_back(pair(m)); }),
-         each(4, [&](std::string_view table) {  // of names: {1 type (1 categories), 2 entries}
-           std::uint64_t type = 0;
-           read(table, number(1, type), each(2, [&](std::string_view m) {
-                  const auto [id, name] = pair(m);
-                  if (type == 1) domain.categories.emplace_back(static_cast<std::uint32_t>(id), name);
-                }));
-         }));
+         skip({bytes(4)}));  // names of categories
     return domain;
   }
 
-  NvtxAttributes attributes(std::string_view message) {
-    NvtxAttributes out;
-    const auto fixed_color = [&](Field& at) {
-      if (at.key() != fixed32(2)) return false;
-      out.color = at.reader.get_fixed32();
-      return true;
-    };
-    read(message, skip({varint(1)}), number(2, out.category),
-         each(3, [&](std::string_view m) { read(m, number(1, out.color_type), number(2, out.color), fixed_color); }),
-         each(4, [&](std::string_view m) { payload(out, m); }), each(5, [&](std::string_view m) {
-           read(m, number(1, out.message_type), text(2, out.message), number(3, out.message_handle));
+  /// The message among a range's attributes; of no use are version, category, color and payload.
+  NvtxMessage message_of(std::string_view attributes) {
+    NvtxMessage out;
+    std::uint32_t type = 0;
+    read(attributes, skip({varint(1), varint(2), bytes(3), bytes(4)}), each(5, [&](std::string_view m) {
+           read(m, number(1, type), text(2, out.text), number(3, out.handle));
          }));
+    out.registered = type == kRegistered;
     return out;
-  }
-
-  void payload(NvtxAttributes& attributes, std::string_view message) {
-    read(message, number(1, attributes.payload_type), [&](Field& part) {
-      if (part.reader.tag() < 2 || part.reader.tag() > 9) return false;
-      switch (part.reader.wire_type()) {
-        case Type::varint: attributes.payload_integer = part.number(); return true;
-        case Type::fixed64:
-          attributes.payload_integer = part.reader.get_fixed64();
-          attributes.payload_number = std::bit_cast<double>(attributes.payload_integer);
-          return true;
-        case Type::fixed32:
-          attributes.payload_integer = part.reader.get_fixed32();
-          attributes.payload_number =
-              static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(attributes.payload_integer)));
-          return true;
-        case Type::length_delimited: attributes.payload_text = part.text(); return true;
-        default: return false;
-      }
-    });
   }
 
   NvtxRange push(std::string_view message, std::uint32_t domain) {
     NvtxRange range;
     range.domain = domain;
-    read(message, text(1, range.name), each(2, [&](std::string_view m) { range.attributes = attributes(m); }),
+    read(message, text(1, range.name), each(2, [&](std::string_view m) { range.message = message_of(m); }),
          number(3, range.last_api_call), number(4, range.id));
     return range;
   }
@@ -109,7 +77,7 @@ class NvtxDecoder {
     NvtxRange range;
     range.domain = domain;
     read(message, number(1, range.id), text(2, range.name),
-         each(3, [&](std::string_view m) { range.attributes = attributes(m); }), number(4, range.last_api_call),
+         each(3, [&](std::string_view m) { range.message = message_of(m); }), number(4, range.last_api_call),
          skip({varint(5)}));  // thread
     return range;
   }
@@ -135,19 +103,14 @@ const NvtxDomain* NvtxState::domain(std::uint32_t id) const {
   return nullptr;
 }
 
-std::string_view NvtxState::message_text(const NvtxRange& range) const {
-  if (!range.attributes) return {};
-  if (range.attributes->message_type != kRegistered) return range.attributes->message;
-  if (const NvtxDomain* in = domain(range.domain)) {
-    for (const auto& [handle, text] : in->strings) {
-      if (handle == range.attributes->message_handle) return text;
-    }
-  }
-  return range.attributes->message;
-}
-
 std::string_view NvtxState::effective_name(const NvtxRange& range) const {
-  return range.name.empty() ? message_text(range) : range.name;
+  if (!range.name.empty()) return range.name;
+  if (!range.message.registered) return range.message.text;
+  if (const NvtxDomain* in = domain(range.domain)) {
+    for (const auto& [handle, text] : in->strings)
+      if (handle == range.message.handle) return text;
+  }
+  return range.message.text;
 }
 
 NvtxState decode_nvtx(std::string_view message, std::uint64_t& unknown) {

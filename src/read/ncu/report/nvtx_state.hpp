@@ -3,25 +3,17 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace rangescope::read::ncu_report {
 
-/// Attributes of an NVTX range as the program gave them; enum numbers of newer versions are kept as they are.
-struct NvtxAttributes {
-  std::uint32_t category = 0;
-  std::uint32_t color_type = 0;  ///< 0 none, 1 ARGB
-  std::uint32_t color = 0;
-  std::uint32_t payload_type = 0;  ///< 0 none, 1 u64, 2 i64, 3 double, 4 u32, 5 i32, 6 float, 7 JSON, 8 registered JSON
-  std::uint64_t payload_integer = 0;
-  double payload_number = 0;
-  std::string_view payload_text;
-  std::uint32_t message_type = 0;  ///< 0 none, 1 ASCII, 2 Unicode, 3 registered
-  std::string_view message;
-  std::uint64_t message_handle = 0;
+/// What a range is called where it has no name of its own: its NVTX message.
+struct NvtxMessage {
+  bool registered = false;  ///< the text is the domain's string of this handle
+  std::string_view text;
+  std::uint64_t handle = 0;
 };
 
 struct NvtxRange {
@@ -29,14 +21,13 @@ struct NvtxRange {
   std::uint32_t domain = 0;         ///< id, see NvtxState::domain_name
   std::string_view name;            ///< as stored; effective_name() falls back on the message
   std::uint64_t last_api_call = 0;  ///< API calls of the process before it began: tells occurrences apart
-  std::optional<NvtxAttributes> attributes;
+  NvtxMessage message;
 };
 
 struct NvtxDomain {
   std::uint32_t id = 0;
   std::string_view name;
   std::vector<std::pair<std::uint64_t, std::string_view>> strings;  ///< registered, by handle
-  std::vector<std::pair<std::uint32_t, std::string_view>> categories;
 };
 
 /// The push/pop stacks of one thread, domain by domain in file order, each bottom to top.
@@ -55,7 +46,6 @@ struct NvtxState {
   [[nodiscard]] const NvtxDomain* domain(std::uint32_t id) const;
   /// Name, or where it is empty the message (registered strings looked up in the domain).
   [[nodiscard]] std::string_view effective_name(const NvtxRange& range) const;
-  [[nodiscard]] std::string_view message_text(const NvtxRange& range) const;
 };
 
 /// Decodes the NVTX message of one result. Unknown fields are counted in `unknown`.

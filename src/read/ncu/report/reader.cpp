@@ -157,7 +157,7 @@ class Builder {
     std::optional<base::Error> first;
     session_.measurements.reserve(file_.results.size());
     for (const Entry& entry : file_.results) {
-      auto result = decode(file_, entry, unknown, {.sections = false, .rules = false});
+      auto result = decode(file_, entry, unknown);
       if (!result) {
         ++damaged;
         if (!first) first = std::move(result).error();
