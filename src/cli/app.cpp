@@ -76,9 +76,8 @@ std::size_t program_begin(const CLI::App& app, std::string_view command, const s
 /// Every subcommand, in the order in which help lists them.
 std::vector<std::unique_ptr<Subcommand>> subcommands() {
   std::vector<std::unique_ptr<Subcommand>> all;
-  for (const auto make :
-       {make_profile, make_attach, make_ctl, make_report, make_compare, make_gate, make_query, make_export, make_runs,
-        make_config, make_metrics, make_doctor, make_mcp, make_help})
+  for (const auto make : {make_profile, make_attach, make_ctl, make_report, make_compare, make_gate, make_query,
+                          make_export, make_runs, make_config, make_metrics, make_doctor, make_mcp, make_help})
     all.push_back(make());
   return all;
 }

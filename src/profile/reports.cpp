@@ -61,8 +61,7 @@ DetailsTable details_by_result(std::string_view csv) {
     const std::string_view id = row.cells[id_column];
     std::size_t result = 0;
     const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), result);
-    if (error == std::errc() && end == id.data() + id.size())
-      table.rows[result].append(row.text).append("\n");
+    if (error == std::errc() && end == id.data() + id.size()) table.rows[result].append(row.text).append("\n");
   }
   return table;
 }

@@ -353,8 +353,7 @@ class Ncu : public Stage {
     std::vector<collect::ncu::PageFile> pages;
     if (run_.config.flag("pipeline.ncu.ncu_cli.export.csv", true))
       pages = {collect::ncu::kRawCsv, collect::ncu::kDetailsCsv};
-    if (run_.config.flag("pipeline.ncu.ncu_cli.export.sections", true))
-      pages.push_back(collect::ncu::kSectionsText);
+    if (run_.config.flag("pipeline.ncu.ncu_cli.export.sections", true)) pages.push_back(collect::ncu::kSectionsText);
     return pages;
   }
   int print_pages(const fs::path& report) const {
@@ -363,8 +362,7 @@ class Ncu : public Stage {
     int code = 0;
     std::printf("if [ -e %s ]; then\n", base::shell_quote(report.string()).c_str());
     for (const collect::ncu::PageFile& page : pages)
-      code |= print_plan("ncu, its " + std::string(page.name),
-                         collect::ncu::page_plan(*can_, report, page));
+      code |= print_plan("ncu, its " + std::string(page.name), collect::ncu::page_plan(*can_, report, page));
     std::puts("fi");
     return code;
   }
@@ -378,8 +376,7 @@ class Ncu : public Stage {
   }
   base::Result<void> export_page(const fs::path& report, const collect::ncu::PageFile& page) {
     const fs::path file = collect::ncu::page_path(report, page);
-    const auto ran =
-        TRY(run_.runner->run(collect::ncu::page_plan(*can_, report, page), "pages", {}, true));
+    const auto ran = TRY(run_.runner->run(collect::ncu::page_plan(*can_, report, page), "pages", {}, true));
     std::error_code error;
     const auto bytes = fs::file_size(file, error);
     const bool printed = !error && bytes > 0;

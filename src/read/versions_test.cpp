@@ -143,6 +143,24 @@ TEST(PyTorch, PagesWithEnglishNumbersAndRenamedKernelsSayWhatTheReportSays) {
   }
 }
 
+TEST(NcuCsv, EveryRecordedPageSaysWhatTheReportSays) {
+  std::size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(kGolden + "ncu")) {
+    const std::string name = entry.path().filename().string();
+    const std::size_t page = std::min(name.find("_raw"), name.find("_details"));
+    if (!name.ends_with(".csv.zst") || page == std::string::npos || name.starts_with("kall")) continue;
+    const std::string base = name.substr(0, page);
+    ++files;
+    const model::Session printed = csv_session(entry.path());
+    if (base == "k_workerp") {  // ranges of several threads: which one launched is not printed
+      EXPECT_TRUE(has_loss(printed, "several_threads")) << name;
+      continue;
+    }
+    EXPECT_GT(compare(printed, report_session(base), name), 0u) << name;
+  }
+  EXPECT_GE(files, 64u);
+}
+
 TEST(OldNcu, SummariesAreMeansOverTheLaunches) {
   const model::Session report = report_session("k_nested");
   std::map<std::string, std::pair<double, int>> sums;

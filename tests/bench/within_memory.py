@@ -51,7 +51,6 @@ def commands(path, out, formats):
     yield "export", ["export", path, "--to", "sqlite", "-o", f"{out}.sqlite"]
     yield "export --to jsonl", ["export", path, "--to", "jsonl", "--table", "ranges", "-o", f"{out}.rows"]
     yield "import", ["runs", "import", path, "--runs", f"{out}.runs"]
-    yield "ncu", ["ncu", path]
 
 
 class Group:

@@ -271,9 +271,7 @@ Plan page_plan(const Abilities& can, const std::filesystem::path& report, const 
   Plan plan;
   plan.collector = "ncu";
   plan.argv = {can.path.string()};
-  const auto add = [&](std::initializer_list<std::string> words) {
-    plan.argv.insert(plan.argv.end(), words);
-  };
+  const auto add = [&](std::initializer_list<std::string> words) { plan.argv.insert(plan.argv.end(), words); };
   if (can.has("--config-file")) add({"--config-file", "off"});
   add({"--import", report.string(), "--page", std::string(page.page)});
   if (page.csv) add({"--csv", can.has("--print-units") ? "--print-units" : "--units", "base"});

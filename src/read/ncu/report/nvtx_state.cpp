@@ -58,9 +58,8 @@ class NvtxDecoder {
   NvtxMessage message_of(std::string_view attributes) {
     NvtxMessage out;
     std::uint32_t type = 0;
-    read(attributes, skip({varint(1), varint(2), bytes(3), bytes(4)}), each(5, [&](std::string_view m) {
-           read(m, number(1, type), text(2, out.text), number(3, out.handle));
-         }));
+    read(attributes, skip({varint(1), varint(2), bytes(3), bytes(4)}),
+         each(5, [&](std::string_view m) { read(m, number(1, type), text(2, out.text), number(3, out.handle)); }));
     out.registered = type == kRegistered;
     return out;
   }

@@ -49,7 +49,7 @@ double value_of(const model::Session& session, const model::Measurement& measure
 TEST(NcuReport, ValuesEqualTheRawPageToItsPrintPrecision) {
   std::size_t compared = 0;
   for (const std::string& name : golden_reports()) {
-    if (name.front() == 'l') continue;  // no base-unit page was recorded of these; pages_test compares them
+    if (name.front() == 'l') continue;  // no base-unit page was recorded of these
     const std::string bytes = golden(name + ".ncu-repz");
     auto file = File::parse(bytes, name);
     ASSERT_TRUE(file.has_value());
