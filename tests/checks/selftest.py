@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import unittest
 
+import density
 import headers
 import layers
 import length
@@ -135,6 +136,69 @@ class Length(unittest.TestCase):
     def test_lines_of_src_have_120_columns(self):
         self.assertEqual(length.too_wide("src/a.cpp", "x" * 120 + "\n"), [])
         self.assertEqual(length.too_wide("src/a.cpp", "\n" + "x" * 121), ["src/a.cpp:2: over 120 columns"])
+
+
+class Density(unittest.TestCase):
+    CODE = """int f(int at) {  // told by nobody
+  // a ? b : c ? d : e
+  const char* text = "? ?";
+  int kernels = at ? 1 : 2;
+  return at
+             ? 1 : kernels ? 2 : 3;
+}
+"""
+    BARS = dict(tokens_a_line=9.5, ternaries_per_1000=12, ternary_chains=0, wide_lines=0, vague_locals_percent=0.5,
+                long_functions=0, idioms=0)
+    TABLE = "# why\n" + "\t".join(["room", *BARS]) + "\n" + density.row("bar", BARS) + "\n"
+
+    def limits(self, **others):
+        return {**self.BARS, **others}
+
+    def problems(self, values, limits):
+        return density.problems_of({"a": self.limits(**values)}, self.BARS, {"a": self.limits(**limits)} if limits else {})
+
+    def test_counts(self):
+        counts, places = density.counts_of("src/a/x.cpp", self.CODE)
+        self.assertEqual({name: counts[name] for name in ("lines", "ternaries", "ternary_chains", "idioms", "locals")},
+                         {"lines": 6, "ternaries": 3, "ternary_chains": 1, "idioms": 1, "locals": 1})
+        self.assertEqual(counts["tokens"], 36)
+        self.assertIn(("ternary_chains", "src/a/x.cpp:5: return at ? 1 : kernels ? 2 : 3"), places)
+
+    def test_wide_lines_and_vague_locals(self):
+        counts, places = density.counts_of("src/a/x.cpp", f"int f() {{\n  int one = 1;  // {'x' * 83}\n  int known = 2;\n}}\n")
+        self.assertEqual((counts["wide_lines"], counts["vague_locals"], counts["locals"]), (1, 2, 2))
+        self.assertEqual([place for name, place in places if name == "vague_locals"],
+                         ["src/a/x.cpp:2: one", "src/a/x.cpp:3: known"])
+
+    @unittest.skipUnless(shutil.which("ctags"), "no ctags")
+    def test_long_functions(self):
+        with tempfile.TemporaryDirectory() as root:
+            body = "  f();\n" * 200
+            content = f"void f() {{\n  f();\n}}\nvoid g() {{\n{body}}}\n"
+            with open(f"{root}/x.cpp", "w", encoding="utf-8") as file:
+                file.write(content)
+            self.assertEqual(density.long_functions(root, {"x.cpp": content}), [("x.cpp", 4, "g", 806)])
+
+    def test_above_a_limit(self):
+        self.assertEqual(self.problems({"wide_lines": 40}, {"wide_lines": 40}), [])
+        self.assertIn("wide_lines 41, limit 40", self.problems({"wide_lines": 41}, {"wide_lines": 40})[0])
+        self.assertEqual(len(self.problems({"tokens_a_line": 9.6}, {})), 1)
+
+    def test_below_a_limit(self):
+        self.assertEqual(self.problems({"wide_lines": 38, "tokens_a_line": 11.25}, {"wide_lines": 40, "tokens_a_line": 11.4}), [])
+        self.assertIn("better than its limit", self.problems({"wide_lines": 37}, {"wide_lines": 40})[0])
+        self.assertEqual(len(self.problems({"tokens_a_line": 11.2}, {"tokens_a_line": 11.4})), 1)
+        self.assertEqual(self.problems({"tokens_a_line": 6}, {"tokens_a_line": 9.5}), [])  # the bar is low enough
+
+    def test_a_row_of_no_room(self):
+        self.assertEqual(len(density.problems_of({}, self.BARS, {"gone": self.BARS})), 1)
+
+    def test_lowering_never_raises(self):
+        table = self.TABLE + density.row("a", self.limits(wide_lines=40, idioms=3)) + "\n"
+        self.assertEqual(density.lowered(table, {"a": self.limits(wide_lines=50, idioms=1)}),
+                         self.TABLE + density.row("a", self.limits(wide_lines=40, idioms=1)) + "\n")
+        self.assertEqual(density.lowered(table, {"a": self.BARS}), self.TABLE)
+        self.assertEqual(density.lowered(table, {}), self.TABLE)
 
 
 if __name__ == "__main__":
