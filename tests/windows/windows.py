@@ -281,18 +281,21 @@ class Windows(unittest.TestCase):
 
     def test_a_slow_range_and_a_crash_keep_them_too(self):
         few = ("import os, time\nimport rangescope\nprint('ready', flush=True)\n"
-               "def step(seconds):\n begun = time.monotonic()\n with rangescope.range('step'): time.sleep(seconds)\n return time.monotonic() - begun\n"
-               "longest = max(step(0.002) for _ in range({0}))\n")
-        # Then a slow one, slower than any of a busy machine, and others until five windows have ended: it is in none of the last ones.
-        slow = few.format(110) + ("windows = lambda: max(int(name[7:]) for name in os.listdir(os.environ['RANGESCOPE_DIR']) if name[:7] == 'window-')\n"
-                                  "slow = windows()\nstep(max(0.3, 10 * longest))\nwhile windows() < slow + 5: step(0.002)\nos.abort()")
-        steps, _ = self.profile(slow, "--keep-last", "1s", "--when", "step > p99 * 5")
+               "def step(seconds):\n with rangescope.range('step'): time.sleep(seconds)\n"
+               "for _ in range({0}): step(0.002)\n")
+        # The windows of these end. Then comes a slow one, and others until five more windows have ended: it is in none of the last ones.
+        # (The median: on a busy machine one step of a hundred takes a tenth of a second.)
+        slow = few.format(110) + ("def until(window):\n while windows() < window: step(0.002)\n"
+                                  "windows = lambda: max(int(name[7:]) for name in os.listdir(os.environ['RANGESCOPE_DIR']) if name[:7] == 'window-')\n"
+                                  "until(windows() + 2)\nstep(0.5)\nuntil(windows() + 5)\nos.abort()")
+        steps, _ = self.profile(slow, "--keep-last", "1s", "--when", "step > p50 * 25")
         _, told = self.end(steps, -signal.SIGABRT)
         took = re.findall(r"--when: step took ([\d.]+) (ms|s)", told)
-        self.assertGreaterEqual(max(float(time) * (1000 if unit == "s" else 1) for time, unit in took), 300, told)
+        self.assertTrue(took, told)
+        self.assertGreaterEqual(max(float(time) * (1000 if unit == "s" else 1) for time, unit in took), 500, told)
         marks = glob.glob(f"{self.folder}/rangescope-runs/*/marks/*")  # a busy machine makes other steps slow too
         slowest = [self.regions(self.report("report", mark))[("step",)]["wall_ns"]["max"] for mark in marks]
-        self.assertGreater(max(slowest), 300e6)
+        self.assertGreater(max(slowest), 100e6)  # the part of it that was still kept when it was noticed
         last = self.report()
         self.assertGreater(last["run"]["windows"][0]["number"], 1)
         self.assertLess(self.regions(last)[("step",)]["wall_ns"]["max"], max(slowest))
