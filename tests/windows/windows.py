@@ -143,32 +143,33 @@ class Windows(unittest.TestCase):
         self.assertGreaterEqual(step["wall_ns"]["inclusive"], duration_ns - edges * longest - between)
 
     def test_a_window_by_time_holds_what_was_in_it(self):
-        steps, _ = self.profile(STEPS, "--after", "300ms", "--for", "500ms")
-        self.is_over(1)
-        rstrace = glob.glob(f"{self.captures()}/**/*.rstrace", recursive=True)
-        self.assertEqual([os.path.dirname(path) for path in rstrace], [f"{self.captures()}/window-1"])
-        out, told = self.end(steps)
+        for after_s in (0.3, 1, 4, 16, 64):
+            steps, _ = self.profile(STEPS, "--after", f"{after_s}s", "--for", "500ms")
+            self.is_over(1)
+            self.takes(1)
+            rstrace = glob.glob(f"{self.captures()}/**/*.rstrace", recursive=True)
+            out, told = self.end(steps)
+            report = self.report() if rstrace else {"regions": []}
+            regions = self.regions(report)
+            if regions and ("main",) not in regions:
+                break  # else a busy machine had not started Python yet when the window began
+            shutil.rmtree(f"{self.folder}/rangescope-runs")
+        self.assertEqual({os.path.basename(os.path.dirname(path)) for path in rstrace}, {"window-1"})
         self.assertIn("steps ", out)
         self.assertIn("window 1 is over; the program continues", told)
-        report = self.report()
         window, = report["run"]["windows"]
         self.assertEqual(window["number"], 1)
-        self.assertGreaterEqual(window["after_ns"], 300e6)
+        self.assertGreaterEqual(window["after_ns"], after_s * 1e9)
         self.assertGreaterEqual(window["duration_ns"], 500e6)
         self.assertEqual(report["run"]["duration_ns"], window["duration_ns"])
-        regions = self.regions(report)
-        losses = {loss["kind"]: loss for loss in report["losses"]}
-        above, open_before = (), (1, 2)  # main, and a step
-        if ("main",) in regions:  # a busy machine had not started Python yet when the window began
-            above, open_before = ("main",), (0, 0)
-            del regions[above]
-        self.assertEqual(set(regions), {(*above, "step"), (*above, "step", "inner")})
-        step = regions[(*above, "step")]
-        if not above:
-            self.assert_full_of(step, window["duration_ns"], out)
+        self.assertEqual(set(regions), {("step",), ("step", "inner")})
+        step = regions[("step",)]
+        self.assert_full_of(step, window["duration_ns"], out)
         self.assertGreaterEqual(step["wall_ns"]["median"], 10e6)
         self.assertLess(step["occurrences"], int(out.split()[-3]))
-        self.assertIn(losses["open_before"]["count"] if "open_before" in losses else 0, open_before)
+        losses = {loss["kind"]: loss for loss in report["losses"]}
+        self.assertGreaterEqual(losses["open_before"]["count"], 1)
+        self.assertLessEqual(losses["open_before"]["count"], 2)
         self.assertNotIn("unclosed_range", losses)
 
     def test_a_window_by_occurrences_holds_these(self):
