@@ -71,7 +71,7 @@ def main():
         subprocess.run([os.path.join(BIN, "make_pages"), folder, "100000", "html"], check=True)
         argv = ["node", os.path.join(ROOT, "tests/browser/page.mjs"), os.path.join(ROOT, "web/node_modules/playwright-core"),
                 shutil.which("chromium"), folder, *sys.argv[3:]]
-        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900)
+        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=3600)
     print(done.stdout)
     lines = [line for line in done.stdout.splitlines() if line.startswith(("pass ", "fail "))]
     if CASES:
