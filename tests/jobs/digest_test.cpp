@@ -453,6 +453,18 @@ TEST(Digests, HoldNumbersOfEveryLength) {
   EXPECT_EQ(read.losses, digest.losses);
 }
 
+// The work of such a rank takes fifteen bytes, and hardly anything follows it.
+TEST(Digests, OfManyRanksWithoutGpuWorkAreReadBack) {
+  Digest digest, read;
+  digest.names = {""};
+  for (std::uint32_t rank = 0; rank < 100; ++rank) digest.works.push_back({.rank = rank});
+  const auto file = encode(digest);
+  ASSERT_TRUE(file);
+  const auto decoded = decode(*file, "ranks", read);
+  ASSERT_TRUE(decoded) << base::to_string(decoded.error());
+  EXPECT_EQ(read.works.size(), 100u);
+}
+
 TEST(Digests, ThinWhatIsTooMuchAndSayWhatRemains) {
   const Plan plan{.ranks = 3, .steps = 6000, .layers = 1, .gpu = false, .hosts = false, .unlike = false};
   const Digest digest = made(plan, 0);

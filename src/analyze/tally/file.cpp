@@ -447,7 +447,7 @@ void visit_messaging(Io& io, T& m, const D& digest, std::size_t regions) {
 
 template <class Io, class D>
 void visit_works(Io& io, D& d) {
-  io.list(d.works, kMostList, 16);
+  io.list(d.works, kMostList, 15);
   for (auto& work : d.works) {
     io.field(work.rank);
     for (auto* number : {&work.kernels, &work.kernel_ns, &work.copied_bytes}) io.sum(*number, 0);
