@@ -224,8 +224,7 @@ TEST(Process, KillsWhatIgnoresSigterm) {
 TEST(Process, EnoughEndsTheWholeGroup) {
   // The child of the shell ignores SIGTERM, and the shell does not wait for it.
   const Reached reached;
-  Command command =
-      reached.shell("trap '' TERM; sleep 1000 & echo $!; trap 'exit 0' TERM; : > \"$0\"; wait");
+  Command command = reached.shell("trap '' TERM; sleep 1000 & echo $!; trap 'exit 0' TERM; : > \"$0\"; wait");
   command.own_group = true;
   command.tick_every = 0ms;
   command.now = [start = std::chrono::steady_clock::now()] { return start; };  // the shell has time to take the signal

@@ -13,7 +13,8 @@
 namespace {
 
 bool same_program(pid_t other) {
-  struct stat mine {}, its {};
+  struct stat mine {
+  }, its{};
   const std::string link = "/proc/" + std::to_string(other) + "/exe";
   return ::stat("/proc/self/exe", &mine) == 0 && ::stat(link.c_str(), &its) == 0 && mine.st_ino == its.st_ino;
 }

@@ -115,7 +115,7 @@ FILE* ran_file() {
 }
 
 void run_node(const Node& node, std::uint32_t correlation, std::uint32_t stream, std::uint64_t id) {
-  FILE* const ran = ran_file();  // for the stand-in PM sampling of another process
+  FILE* const ran = ran_file();                     // for the stand-in PM sampling of another process
   if (ran != nullptr) flock(fileno(ran), LOCK_EX);  // which does not look between a start and its line
   standin::Work work = queue(correlation, stream, node.duration);
   work.name = node.name;

@@ -133,8 +133,8 @@ bool Polls::follow(Sink& sink, std::uint32_t tid, Thread& thread, std::int64_t n
   return true;
 }
 
-/// Of a thread that has ended since the turn before, and did not sleep then. It may have run on for a tick, where it had
-/// run; on a busy machine the time until we look is longer, and that is waiting for a core.
+/// Of a thread that has ended since the turn before, and did not sleep then. It may have run on for a tick, where it
+/// had run; on a busy machine the time until we look is longer, and that is waiting for a core.
 void Polls::stops(Sink& sink, std::uint32_t tid, const Thread& thread, std::int64_t now_ns) const {
   const bool was_ready = thread.told_ns < last_ns_;  // and not counted: it waited all the time
   const std::int64_t ran_until_ns = was_ready ? thread.told_ns : thread.told_ns + kTick_ns;
