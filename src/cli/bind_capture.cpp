@@ -1,6 +1,8 @@
 // How a program is captured: the native library, sampling, counters, and the doctor's look.
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -25,14 +27,17 @@ std::string lines_of(const std::string& option, const std::vector<std::string>& 
   return base::join(patterns, "\n");
 }
 
+std::string why_unreadable(const std::string& path, const base::Error& error) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return "there is no file '" + base::printable(path) + "' to read";
+  if (std::filesystem::is_directory(path, ignored)) return base::printable(path) + ": Is a directory";
+  return base::printable(path) + ": " + error.what;
+}
+
 std::string phases_of(const std::string& path) {
   constexpr std::uint64_t kMostBytes = 1 << 20;
   const auto file = base::read_regular(path, kMostBytes);
-  if (!file)
-    refuse("--phases",
-           file.error().code == base::Code::kNoInput ? "there is no file '" + base::printable(path) + "' to read"
-                                                     : base::printable(path) + ": " + file.error().what,
-           "Write auto, off, or a file of lines NAME=PATTERN");
+  if (!file) refuse("--phases", why_unreadable(path, file.error()), "Write auto, off, or a file of lines NAME=PATTERN");
   std::vector<std::string> phases;
   int number = 0;
   for (const std::string_view line : base::split(*file, '\n')) {

@@ -22,6 +22,15 @@ bool can_be_group(const std::string& folder) {
   return !is_data && !has_a_name_of_the_root && folder.find('.') == std::string::npos;
 }
 
+/// What is in a folder, closed again when this returns: a process may have one descriptor left (ulimit -n). Nothing
+/// where there is no such folder.
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) entries.push_back(entry.path());
+  return entries;
+}
+
 class Composer {
  public:
   explicit Composer(const Inputs& inputs) : in_(inputs), groups_(groups(inputs)) {}
@@ -250,17 +259,15 @@ base::Result<Config> compose(const Inputs& inputs) {
 
 Groups groups(const Inputs& inputs) {
   std::map<std::string, std::set<std::string>> found;
-  std::error_code ignored;
   std::vector<fs::path> folders = inputs.config_dirs;
   folders.push_back(inputs.shipped);
-  for (const fs::path& folder : folders) {
-    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-      const std::string name = entry.path().filename().string();
-      if (!entry.is_directory(ignored) || !can_be_group(name)) continue;
-      for (const auto& file : fs::directory_iterator(entry.path(), ignored))
-        if (file.path().extension() == ".yaml") found[name].insert(file.path().stem().string());
+  for (const fs::path& folder : folders)
+    for (const fs::path& group : entries_of(folder)) {
+      const std::string name = group.filename().string();
+      if (!can_be_group(name)) continue;
+      for (const fs::path& option : entries_of(group))
+        if (option.extension() == ".yaml") found[name].insert(option.stem().string());
     }
-  }
   Groups out;
   for (const auto& [group, options] : found) out[group] = {options.begin(), options.end()};
   return out;

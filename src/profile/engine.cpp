@@ -264,6 +264,9 @@ Done run(const config::Config& config, Settings settings) {
       return {say(run_bare(base_request(config, ".")))};
     if (!place->rank) run.args.native.extra_env[wire::kRanks] = runs::job::ranks_text(ranks);
   }
+  run.worker = std::make_shared<Worker>();
+  if (!Worker::has_reserve())
+    return {say({base::Code::kInternal, "out of memory", {}, "Raise the limit on memory: ulimit -v unlimited"})};
   const bool may_run_unmeasured = !run.args.attach && files_are_limited();
   auto record = begin_record(run, *place, ranks);
   if (!record) {

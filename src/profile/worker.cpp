@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdlib>
@@ -58,6 +59,10 @@ Worker::Worker() {
 
 void Worker::out_of_memory() {
   free_reserve();
+}
+
+bool Worker::has_reserve() {
+  return std::find(g_reserve.begin(), g_reserve.end(), nullptr) == g_reserve.end();
 }
 
 base::Result<void> Worker::go_on_in_child() {

@@ -24,6 +24,8 @@ class Worker {
   /// Gives the memory back that was kept for the last words: 4 MiB of the heap. Before the fork this process does it by
   /// itself where none is left, so that the end of the program is noted.
   static void out_of_memory();
+  /// Whether there was memory for the reserve from which a run is concluded.
+  [[nodiscard]] static bool has_reserve();
   /// status.json is written: whatever comes now is passed on as it is.
   void done();
   /// Where somebody ended the child by SIGINT, SIGTERM ...: what this process is to end by, too.
