@@ -189,7 +189,8 @@ def judge_planner(words, refused):
         if not refused and "range expression: " not in done.stderr:  # such expressions match nothing
             yield f"planner refuses: {done.stderr.strip().splitlines()[:2]}; ncu takes it"
         return
-    planned = [shlex.split(l) for l in done.stdout.splitlines() if NCU in l]
+    # Those that run the program; the others print pages of the report that it leaves.
+    planned = [shlex.split(l) for l in done.stdout.splitlines() if NCU in l and " --import " not in l]
     if not planned:
         yield f"planner printed no line of ncu: {done.stdout}"
         return
