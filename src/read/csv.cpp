@@ -33,20 +33,6 @@ std::string_view without_return(std::string_view cell) {
   return cell;
 }
 
-/// "text" with quotes doubled.
-void quote(std::string& out, std::string_view text) {
-  out += '"';
-  if (text.find('"') == std::string_view::npos) {
-    out += text;
-  } else {
-    for (const char c : text) {
-      if (c == '"') out += '"';
-      out += c;
-    }
-  }
-  out += '"';
-}
-
 }  // namespace
 
 bool next_row(std::string_view text, std::size_t& offset, std::uint64_t& line, Row& row, Unquoted unquoted) {
@@ -77,11 +63,6 @@ bool next_row(std::string_view text, std::size_t& offset, std::uint64_t& line, R
     offset = std::min(end + 1, text.size());
     return true;
   }
-}
-
-void csv_cell(std::string& out, std::string_view text) {
-  if (!out.empty() && out.back() != '\n') out += ',';
-  quote(out, text);
 }
 
 }  // namespace rangescope::read

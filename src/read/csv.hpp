@@ -26,7 +26,4 @@ enum class Unquoted : std::uint8_t { kCells, kWhole };
 bool next_row(std::string_view text, std::size_t& offset, std::uint64_t& line, Row& row,
               Unquoted unquoted = Unquoted::kCells);
 
-/// A cell behind those of its line.
-void csv_cell(std::string& out, std::string_view text);
-
 }  // namespace rangescope::read
