@@ -38,7 +38,9 @@ class Mpi(unittest.TestCase):
         """(folder of the job, what mpirun printed) of four ranks under rangescope: recorded once, for all that only read it."""
         if kind not in self.recordings:
             runs = os.path.join(self.shared, "-".join(kind) or "steps")
-            done = self.mpirun(4, RANGESCOPE, "profile", "-q", "--runs", runs, "--", PROGRAM, *kind)
+            with open(runs + ".meeting", "wb") as meeting:
+                meeting.truncate(4096)
+            done = self.mpirun(4, "env", "MEETING=" + meeting.name, RANGESCOPE, "profile", "-q", "--runs", runs, "--", PROGRAM, *kind)
             job, = os.listdir(runs)
             self.recordings[kind] = os.path.join(runs, job), done.stdout
         return self.recordings[kind]
@@ -266,11 +268,11 @@ class Mpi(unittest.TestCase):
         self.assertEqual({k: m["calls"] for k, m in pairs.items()}, expected)
         self.assertEqual({m["bytes"] for k, m in pairs.items() if k[0] == "ring"}, {5 * 262144})
         self.assertEqual({m["bytes"] for k, m in pairs.items() if k[0] == "ask"}, {5 * 4})
-        # Rank 1 slept 20 ms before each of its five sends, and as long before the receives.
+        # Rank 1 slept 20 ms before each of its five sends, and as long before the receives, while rank 0 waited.
         self.assertEqual(pairs[("pass", 1, 0, True)]["late_senders"], 5)
-        self.assertGreater(pairs[("pass", 1, 0, True)]["late_sender_ns"], 5 * 10e6)
+        self.assertGreater(pairs[("pass", 1, 0, True)]["late_sender_ns"], 5 * 20e6)
         self.assertEqual(pairs[("pass", 0, 1, True)]["late_receivers"], 5)  # 256 KiB do not go before there is a receive
-        self.assertGreater(pairs[("pass", 0, 1, True)]["late_receiver_ns"], 5 * 10e6)
+        self.assertGreater(pairs[("pass", 0, 1, True)]["late_receiver_ns"], 5 * 20e6)
         for m in pairs.values():
             self.assertAlmostEqual(m["bytes_per_s"], m["bytes"] / m["transfer_ns"] * 1e9, delta=1)
         for region in report["regions"]:
@@ -291,15 +293,15 @@ class Mpi(unittest.TestCase):
         self.assertEqual({k: (m["calls"], m["bytes"]) for k, m in pairs.items()}, expected)
         # Rank 2 stands in MPI_Waitall until rank 1 sends; rank 0, whose 256 KiB go when there is a receive, until it receives.
         self.assertEqual(pairs[("halo", 1, 2)]["late_senders"], 5)
-        self.assertGreater(pairs[("halo", 1, 2)]["late_sender_ns"], 5 * 10e6)
+        self.assertGreater(pairs[("halo", 1, 2)]["late_sender_ns"], 5 * 20e6)
         self.assertEqual(pairs[("halo", 0, 1)]["late_receivers"], 5)
-        self.assertGreater(pairs[("halo", 0, 1)]["late_receiver_ns"], 5 * 10e6)
+        self.assertGreater(pairs[("halo", 0, 1)]["late_receiver_ns"], 5 * 20e6)
         self.assertGreater(pairs[("halo", 1, 2)]["bytes_per_s"], 0)
         self.assertIsNone(pairs[("poll", 1, 0)]["bytes_per_s"])  # a test does not say when the message came
         self.assertTrue(all(pairs[("many", r, (r + 1) % 4)]["bytes_per_s"] is None for r in range(4)))
         waits = next(r for r in report["regions"] if r["path"] == ["halo"] and r["process"] is None)["communication"]
         self.assertEqual(waits["held_up_by"][0]["rank"], 1)
-        self.assertGreater(waits["wait_ns"], 2 * 5 * 10e6)
+        self.assertGreater(waits["wait_ns"], 2 * 5 * 20e6)
         tests = [r for r in report["regions"] if r["path"][-1] == "MPI_Test" and r["process"] is None]
         self.assertEqual([r["occurrences"] for r in tests], [5])  # those that completed something
 
@@ -308,24 +310,24 @@ class Mpi(unittest.TestCase):
         self.assertEqual([l for l in report["losses"] if l["kind"].startswith(("messages", "collectives"))], [])
         pairs = {(m["path"][-1], m["from"], m["to"]): m for m in report["messages"]}
         self.assertEqual({k: (m["calls"], m["bytes"]) for k, m in pairs.items()}, {("started", r, (r + 1) % 4): (6, 6000) for r in range(4)})
-        # Rank 2 stands in MPI_Waitall or MPI_Wait, or asks; one that lost its core comes late itself.
-        self.assertGreaterEqual(pairs[("started", 1, 2)]["late_senders"], 4)
-        self.assertGreater(pairs[("started", 1, 2)]["late_sender_ns"], 3 * 10e6)
+        # Rank 2 is in MPI_Waitall or MPI_Wait.
+        self.assertEqual(pairs[("started", 1, 2)]["late_senders"], 6)
+        self.assertGreater(pairs[("started", 1, 2)]["late_sender_ns"], 6 * 20e6)
         begun = [r for r in report["regions"] if r["path"][-1].startswith("MPI_Start (") and r["process"] is None]
         self.assertEqual(sum(r["occurrences"] for r in begun), 4 * 6 * 2)
         once = [r for r in report["regions"] if r["path"][-1] == "MPI_Wait" and r["process"] is None]
         self.assertEqual([r["occurrences"] for r in once], [4 * 3 * 2])
 
     def test_two_hosts_whose_clocks_differ(self):
-        """Two processes, one with UTC 450 us ahead and a monotonic clock 40 ppm too fast. Each marks moments with the kernel's own clock."""
+        """Two processes, one with UTC 5 s ahead and a monotonic clock 40 ppm too fast. Each marks moments with the kernel's own clock."""
         shim = next(os.path.join(folder, name) for folder in (os.path.join(os.path.dirname(BIN), "lib"), BIN) for name in ("libwrong_clock.so",)
                     if os.path.exists(os.path.join(folder, name)))
         profile = [RANGESCOPE, "profile", "-q", "--cpu", "off", "--runs", "job", "--", PROGRAM, "moments"]
-        self.mpirun(1, *profile, ":", "-n", "1", "env", f"LD_PRELOAD={shim}", "WRONG_NS=450000", "WRONG_PPM=40", "WRONG_HOST=another", *profile)
+        self.mpirun(1, *profile, ":", "-n", "1", "env", f"LD_PRELOAD={shim}", "WRONG_NS=5000000000", "WRONG_PPM=40", "WRONG_HOST=another", *profile)
         report = self.report()
         self.assertEqual(len({r["host"] for r in report["ranks"]}), 2)
         self.assertTrue(any("aligned by the ends of collectives" in note for note in report["notes"]), report["notes"])
-        # About -450 us; a process that lost the core while it read its two clocks is off by that too. What counts are the moments.
+        # About -5 s; a process that lost the core while it read its two clocks is off by that too. What counts are the moments.
         self.assertTrue(report["ranks"][1]["clock_offset_ns"] < 0 and "clock_offset_ns" not in report["ranks"][0], report["ranks"])
         self.run_here(RANGESCOPE, "report", "job", "-f", "perfetto", "-o", "job.pftrace")
         with open(f"{self.folder}/job.pftrace", "rb") as f:

@@ -1,22 +1,78 @@
 /* A parallel program of ten steps: compute, reduce over all, reduce over half of them. The last rank sleeps in every
  * step. `die`: rank 2 kills itself in the fifth step. `hang`: rank 1 sleeps for ever in the third. `messages`: a ring
- * and a master with workers, of which rank 1 always comes 20 ms late. `requests`: messages that are begun. `moments`:
+ * and a master with workers, of which rank 1 always comes late: 20 ms after those that wait for it have begun to
+ * ($MEETING, see arrive()). `requests`: messages that are begun. `moments`:
  * 500 barriers, after each a range whose payload is the kernel's monotonic clock, whatever the C library says. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <mpi.h>
 #include <nvtx3/nvToolsExt.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+/* Where a rank is, in memory that all share: the file $MEETING. */
+struct place {
+  atomic_int arrivals; /* at calls in which it will wait for rank 1 */
+  atomic_int readings; /* of the clock by its main thread since then: the call has begun, as a recorder of calls has it */
+};
+enum { kRanks = 16 };
+static struct place* places;
+static struct place* mine;
+
+/* In front of the C library's. */
+int clock_gettime(clockid_t clock, struct timespec* out) {
+  static int (*next)(clockid_t, struct timespec*);
+  if (next == NULL) next = (int (*)(clockid_t, struct timespec*))dlsym(RTLD_NEXT, "clock_gettime");
+  const int done = next(clock, out);
+  if (mine != NULL && syscall(SYS_gettid) == getpid()) atomic_fetch_add(&mine->readings, 1);
+  return done;
+}
+
+static void meet(int rank) {
+  const char* path = getenv("MEETING");
+  const int file = path == NULL || rank >= kRanks ? -1 : open(path, O_RDWR);
+  if (file < 0) return;
+  places = mmap(NULL, kRanks * sizeof *places, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  mine = &places[rank];
+}
+
+/* Right before a call: rank 1 may wait until it has begun. */
+static void arrive(void) {
+  if (mine == NULL) return;
+  atomic_store(&mine->readings, 0);
+  atomic_fetch_add(&mine->arrivals, 1);
+}
+
+/* Until the call has begun before which `rank` arrived for the n-th time. */
+static void begun(int rank, int n) {
+  while (places != NULL) {
+    const int arrivals = atomic_load(&places[rank].arrivals);
+    if (arrivals > n || (arrivals == n && atomic_load(&places[rank].readings) > 0)) return;
+    usleep(500);
+  }
+}
 
 static void late(int rank) {
   if (rank != 1) return;
   nvtxRangePushA("straggle");
   usleep(20000);
   nvtxRangePop();
+}
+
+/* Rank 1 comes 20 ms after all others have begun the call before which they arrived for the n-th time. */
+static void last(int rank, int size, int n) {
+  for (int other = 0; other < size && rank == 1; ++other)
+    if (other != 1) begun(other, n);
+  late(rank);
 }
 
 /* Each rank passes 256 KiB on; then rank 0 takes a number from each other one as they come, and answers. The tag of an
@@ -46,11 +102,15 @@ static void messages(int rank, int size) {
     }
     nvtxRangePop();
     MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1) begun(0, 2 * step + 1);
     late(rank);
     nvtxRangePushA("pass");
+    if (rank == 0) arrive();
     if (rank == 1) MPI_Send(out, sizeof out, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
     if (rank == 0) MPI_Recv(in, sizeof in, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 0) arrive();
     if (rank == 0) MPI_Send(out, sizeof out, MPI_CHAR, 1, 2, MPI_COMM_WORLD);
+    if (rank == 1) begun(0, 2 * step + 2);
     if (rank == 1) usleep(20000);
     if (rank == 1) MPI_Recv(in, sizeof in, MPI_CHAR, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     nvtxRangePop();
@@ -58,17 +118,18 @@ static void messages(int rank, int size) {
   MPI_Comm_free(&turned);
 }
 
-/* What is begun and completed later. Rank 1 comes 20 ms late to `halo` and `poll`. */
+/* What is begun and completed later. Rank 1 comes late to `halo` and `poll`. */
 static void requests(int rank, int size) {
   static char out[262144], in[262144], room[16][1024];
   const int next = (rank + 1) % size, before = (rank + size - 1) % size;
   MPI_Request all[64];
   for (int step = 0; step < 5; ++step) {
     MPI_Barrier(MPI_COMM_WORLD);
-    late(rank);
+    last(rank, size, step + 1);
     nvtxRangePushA("halo");
     MPI_Irecv(in, sizeof in, MPI_CHAR, before, 3, MPI_COMM_WORLD, &all[0]);
     MPI_Isend(out, sizeof out, MPI_CHAR, next, 3, MPI_COMM_WORLD, &all[1]);
+    arrive();
     MPI_Waitall(2, all, MPI_STATUSES_IGNORE);
     nvtxRangePop();
     nvtxRangePushA("any"); /* as many bytes as the sender's rank, into 1 KiB; and one that never comes */
@@ -106,7 +167,7 @@ static void requests(int rank, int size) {
 }
 
 /* The same messages over and over: requests that are made once and started in each step; one ends in MPI_Wait, one in a
-   test. Rank 1 comes 20 ms late. */
+   test. Rank 1 comes late. */
 static void persistent(int rank, int size) {
   static char out[4096], in[4096];
   const int next = (rank + 1) % size, before = (rank + size - 1) % size;
@@ -115,15 +176,18 @@ static void persistent(int rank, int size) {
   MPI_Send_init(out, 1000, MPI_CHAR, next, 9, MPI_COMM_WORLD, &all[1]);
   for (int step = 0; step < 6; ++step) {
     MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1) begun(2, step + 1);
     late(rank);
     nvtxRangePushA("started");
     if (step % 2 == 0) {
       MPI_Startall(2, all);
+      arrive();
       MPI_Waitall(2, all, MPI_STATUSES_IGNORE);
     } else {
       MPI_Start(&all[0]);
       MPI_Start(&all[1]);
       for (int flag = 0; !flag; usleep(100)) MPI_Test(&all[1], &flag, MPI_STATUS_IGNORE);
+      arrive();
       MPI_Wait(&all[0], MPI_STATUS_IGNORE);
       MPI_Wait(&all[0], MPI_STATUS_IGNORE); /* of one that is not under way: nothing */
     }
@@ -158,6 +222,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  meet(rank);
   if (strcmp(how, "messages") == 0) {
     messages(rank, size);
     MPI_Finalize();
