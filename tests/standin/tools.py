@@ -56,9 +56,14 @@ class RealTools(PipelineCase):
             self.assertEqual(db.execute("select count(*) from NVTX_EVENTS where text='prefill'").fetchone()[0], 1)
 
     def test_nsys_without_anything_to_record(self):
-        done = self.profile("--nsys", "--no-native", "--no-probe", program=["true"], env={"TMPDIR": self.folder})
-        self.assertEqual(done.returncode, 80, done.stderr)
-        self.assertEqual([step[:2] for step in self.steps("nsys")], [("profile", "empty")])
+        # nsys 2022 dies by itself at times where a program ends at once. It is started again then.
+        for _ in range(6):
+            done = self.profile("--nsys", "--no-native", "--no-probe", program=["true"], env={"TMPDIR": self.folder})
+            self.assertEqual(done.returncode, 80, done.stderr)
+            outcomes = [step[:2] for step in self.steps("nsys")]
+            if outcomes != [("profile", "failed")]:
+                break
+        self.assertEqual(outcomes, [("profile", "empty")])
         self.assertNotIn("importer", self.json("status.json")["message"])
 
     def test_ncu_without_a_driver(self):
