@@ -1,0 +1,376 @@
+#include "analyze/replay/build.hpp"
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "analyze/replay/latencies.hpp"
+#include "analyze/replay/stream_order.hpp"
+#include "analyze/replay/timeline.hpp"
+
+namespace rangescope::analyze::replay {
+namespace {
+
+/// Work that begins so much later than its call and its stream explain waited for something else.
+constexpr std::int64_t kUnexplained_ns = 5'000;
+/// Times of two streams, or of a stream and a call, differ by so much at most.
+constexpr std::int64_t kClockError_ns = 1'000;
+/// A wait that returned so long before a work ended did not wait for it.
+constexpr std::int64_t kNotAwaited_ns = 20'000;
+/// Works of a stream that are looked at for the one that something waited for.
+constexpr std::size_t kLookBack = 64;
+
+/// What a waiting call waits for.
+struct Awaited {
+  bool all_streams = false;             ///< of its process
+  std::uint32_t stream = model::kNone;  ///< else of this one
+};
+
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(const model::Session& session)
+      : session_(session), timeline_(timeline_of(session)), order_(timeline_.works) {
+    graph_.latencies = latencies_of(timeline_, order_);
+  }
+
+  Graph build() {
+    add_operation(Kind::kBegin, timeline_.begin_ns, timeline_.begin_ns, add_lane({}));
+    add_threads();
+    add_works();
+    sort_operations();
+    connect();
+    set_wait_latencies();
+    return std::move(graph_);
+  }
+
+ private:
+  std::uint32_t add_lane(Lane lane) {
+    graph_.lanes.push_back(lane);
+    return static_cast<std::uint32_t>(graph_.lanes.size() - 1);
+  }
+
+  /// `entry`: the call or the work in timeline_ that it is.
+  void add_operation(Kind kind, std::int64_t start_ns, std::int64_t end_ns, std::uint32_t lane,
+                     std::uint32_t entry = model::kNone) {
+    Operation operation;
+    operation.kind = kind;
+    operation.start_ns = start_ns;
+    operation.end_ns = end_ns;
+    operation.duration_ns = end_ns - start_ns;
+    operation.lane = lane;
+    graph_.operations.push_back(operation);
+    entries_.push_back(entry);
+  }
+
+  // ---- Threads
+
+  struct Extent {
+    std::int64_t begin_ns = model::kOpen, end_ns = 0;
+  };
+
+  /// From the first range to the end of the last one of each thread.
+  [[nodiscard]] std::vector<Extent> extents_of_ranges() const {
+    std::vector<Extent> extents(session_.threads.size());
+    for (const model::Range& range : session_.ranges) {
+      Extent& extent = extents[range.thread];
+      extent.begin_ns = std::min(extent.begin_ns, range.start_ns);
+      extent.end_ns = std::max(extent.end_ns, range.start_ns);
+      if (range.end_ns != model::kOpen) extent.end_ns = std::max(extent.end_ns, range.end_ns);
+    }
+    return extents;
+  }
+
+  void add_threads() {
+    const std::vector<Extent> extents = extents_of_ranges();
+    const auto& calls = timeline_.calls;
+    for (std::uint32_t first = 0; first < calls.size();) {
+      const std::uint32_t thread = calls[first].thread;
+      std::uint32_t last = first;
+      while (last < calls.size() && calls[last].thread == thread) ++last;
+      add_thread(thread, first, last, extents[thread]);
+      first = last;
+    }
+  }
+
+  void add_thread(std::uint32_t thread, std::uint32_t first_call, std::uint32_t last_call,
+                  Extent extent) {
+    Lane lane;
+    lane.process = session_.threads[thread].process;
+    lane.thread = thread;
+    const std::uint32_t lane_id = add_lane(lane);
+    std::int64_t now_ns = std::min(extent.begin_ns, timeline_.calls[first_call].start_ns);
+    for (std::uint32_t index = first_call; index < last_call; ++index) {
+      const Call& call = timeline_.calls[index];
+      add_operation(Kind::kStretch, now_ns, std::max(now_ns, call.start_ns), lane_id);
+      add_call(call, index, lane_id);
+      now_ns = call.end_ns;
+    }
+    add_operation(Kind::kStretch, now_ns, std::max(now_ns, extent.end_ns), lane_id);
+  }
+
+  void add_call(const Call& call, std::uint32_t index, std::uint32_t lane) {
+    if (call.synchronizes) {
+      add_operation(Kind::kWait, call.start_ns, call.end_ns, lane, index);
+    } else if (call.blocks) {
+      const std::int64_t work_ns = timeline_.works[call.first_work].start_ns;
+      const std::int64_t submitted_ns = std::clamp(work_ns, call.start_ns, call.end_ns);
+      add_operation(Kind::kCall, call.start_ns, submitted_ns, lane, index);
+      // Until its stream was free it waited: that is the work's dependency, and no time of its own.
+      const bool held = order_.end_before(call.first_work) > call.start_ns;
+      Operation& operation = graph_.operations.back();
+      if (held) operation.duration_ns = std::min(operation.duration_ns, graph_.latencies.call_ns);
+      add_operation(Kind::kWait, submitted_ns, call.end_ns, lane, index);
+      graph_.operations.back().duration_ns = 0;
+    } else {
+      add_operation(Kind::kCall, call.start_ns, call.end_ns, lane, index);
+    }
+  }
+
+  // ---- Streams
+
+  void add_works() {
+    lane_of_stream_.assign(session_.streams.size(), model::kNone);
+    for (std::uint32_t index = 0; index < timeline_.works.size(); ++index) {
+      const Work& work = timeline_.works[index];
+      std::uint32_t& lane = lane_of_stream_[work.stream];
+      if (lane == model::kNone) {
+        lane = add_lane({session_.streams[work.stream].process, model::kNone, work.stream});
+      }
+      add_operation(work.kind, work.start_ns, work.end_ns, lane, index);
+    }
+  }
+
+  // ---- Order
+
+  /// A wait comes after what it waited for, so it stands at its end; work comes after its call.
+  [[nodiscard]] std::int64_t place_of(std::uint32_t draft) const {
+    const Operation& operation = graph_.operations[draft];
+    if (operation.kind == Kind::kWait) return operation.end_ns;
+    if (!is_gpu_work(operation.kind)) return operation.start_ns;
+    const std::uint32_t call = timeline_.works[entries_[draft]].call;
+    if (call == model::kNone) return operation.start_ns;
+    return std::max(operation.start_ns, timeline_.calls[call].start_ns);
+  }
+
+  /// Equal places keep the order in which they were added: threads by time, then streams by time.
+  void sort_operations() {
+    const std::uint32_t count = graph_.size();
+    std::vector<std::pair<std::int64_t, std::uint32_t>> places(count);
+    for (std::uint32_t draft = 0; draft < count; ++draft) places[draft] = {place_of(draft), draft};
+    std::ranges::sort(places.begin() + 1, places.end());
+
+    std::vector<Operation> operations(count);
+    std::vector<std::uint32_t> entries(count);
+    for (std::uint32_t id = 0; id < count; ++id) {
+      operations[id] = graph_.operations[places[id].second];
+      entries[id] = entries_[places[id].second];
+    }
+    graph_.operations = std::move(operations);
+    entries_ = std::move(entries);
+    name_sources();
+  }
+
+  void name_sources() {
+    operation_of_call_.assign(timeline_.calls.size(), 0);
+    operation_of_work_.assign(timeline_.works.size(), 0);
+    for (std::uint32_t id = 0; id < graph_.size(); ++id) {
+      Operation& operation = graph_.operations[id];
+      const std::uint32_t entry = entries_[id];
+      if (entry == model::kNone) continue;
+      if (is_gpu_work(operation.kind)) {
+        operation_of_work_[entry] = id;
+        operation.source = timeline_.works[entry].source;
+        continue;
+      }
+      operation.source = timeline_.calls[entry].launch;
+      if (operation.kind == Kind::kCall) operation_of_call_[entry] = id;
+    }
+  }
+
+  // ---- Dependencies
+
+  void connect() {
+    latest_in_lane_.assign(graph_.lanes.size(), 0);
+    works_of_stream_.resize(session_.streams.size());
+    find_awaited();
+    graph_.dependencies.reserve(graph_.operations.size() * 3 / 2);
+    graph_.first_dependency.reserve(graph_.operations.size() + 1);
+    graph_.first_dependency.push_back(0);  // the begin depends on nothing
+    for (std::uint32_t id = 1; id < graph_.size(); ++id) {
+      if (is_gpu_work(graph_.operations[id].kind)) {
+        connect_work(id);
+      } else {
+        connect_on_thread(id);
+      }
+      graph_.first_dependency.push_back(static_cast<std::uint32_t>(graph_.dependencies.size()));
+    }
+  }
+
+  /// Nothing where that would come later: the recording's times contradict each other.
+  void depend(std::uint32_t operation, std::uint32_t on, std::int64_t lag_ns, Reason reason) {
+    if (on >= operation) return;
+    graph_.dependencies.push_back({lag_ns, on, reason});
+  }
+
+  void connect_on_thread(std::uint32_t id) {
+    const Operation& operation = graph_.operations[id];
+    std::uint32_t& previous = latest_in_lane_[operation.lane];
+    std::int64_t lag_ns = 0;
+    if (previous == 0) lag_ns = operation.start_ns - timeline_.begin_ns;
+    depend(id, previous, lag_ns, Reason::kOrder);
+    previous = id;
+    if (operation.kind != Kind::kWait) return;
+    const Call& call = timeline_.calls[entries_[id]];
+    if (call.synchronizes) {
+      await_streams(id, call);
+    } else {
+      const std::int64_t work_end_ns = timeline_.works[call.last_work].end_ns;
+      depend(id, operation_of_work_[call.last_work], call.end_ns - work_end_ns, Reason::kAwaited);
+    }
+  }
+
+  /// Of every synchronizing call: what its record says, or the stream that its thread used last.
+  void find_awaited() {
+    awaited_.resize(timeline_.calls.size());
+    std::vector<const model::Synchronization*> recorded(session_.launches.size());
+    for (const model::Synchronization& wait : session_.synchronizations) {
+      if (wait.launch != model::kNone) recorded[wait.launch] = &wait;
+    }
+    std::uint32_t thread = model::kNone, latest_stream = model::kNone;
+    for (std::uint32_t index = 0; index < timeline_.calls.size(); ++index) {
+      const Call& call = timeline_.calls[index];
+      if (call.thread != thread) latest_stream = model::kNone;
+      thread = call.thread;
+      if (call.launched()) latest_stream = timeline_.works[call.first_work].stream;
+      if (!call.synchronizes) continue;
+      Awaited& awaited = awaited_[index];
+      awaited.stream = latest_stream;
+      const model::Synchronization* wait = recorded[call.launch];
+      awaited.all_streams = wait == nullptr || wait->kind == model::SyncKind::kContext;
+      if (wait != nullptr && wait->stream != model::kNone) awaited.stream = wait->stream;
+    }
+  }
+
+  void await_streams(std::uint32_t id, const Call& call) {
+    const Awaited& awaited = awaited_[entries_[id]];
+    const std::uint32_t process = session_.threads[call.thread].process;
+    std::int64_t latest_end_ns = 0;
+    for (std::uint32_t stream = 0; stream < session_.streams.size(); ++stream) {
+      const bool is_awaited = awaited.all_streams ? session_.streams[stream].process == process
+                                                  : stream == awaited.stream;
+      if (!is_awaited) continue;
+      const std::uint32_t work = find_awaited_work(stream, call);
+      if (work == model::kNone) continue;
+      depend(id, operation_of_work_[work], 0, Reason::kAwaited);
+      latest_end_ns = std::max(latest_end_ns, timeline_.works[work].end_ns);
+    }
+    waits_.push_back(id);
+    if (latest_end_ns > call.start_ns + kClockError_ns) {
+      returns_ns_.push_back(std::max<std::int64_t>(0, call.end_ns - latest_end_ns));
+    } else {
+      idle_waits_ns_.push_back(call.end_ns - call.start_ns);
+    }
+  }
+
+  /// The latest work of a stream that had been launched before the call, and had ended when it
+  /// returned.
+  [[nodiscard]] std::uint32_t find_awaited_work(std::uint32_t stream, const Call& call) const {
+    const std::vector<std::uint32_t>& works = works_of_stream_[stream];
+    const std::size_t look_back = std::min(kLookBack, works.size());
+    for (std::size_t back = 1; back <= look_back; ++back) {
+      const std::uint32_t index = works[works.size() - back];
+      const Work& work = timeline_.works[index];
+      const bool launched_before =
+          work.call == model::kNone || timeline_.calls[work.call].start_ns < call.start_ns;
+      if (launched_before && work.end_ns <= call.end_ns + kNotAwaited_ns) return index;
+    }
+    return model::kNone;
+  }
+
+  void connect_work(std::uint32_t id) {
+    const std::uint32_t index = entries_[id];
+    const Work& work = timeline_.works[index];
+    const auto kind = static_cast<std::size_t>(work.kind);
+    std::int64_t earliest_ns = timeline_.begin_ns;
+    if (work.call == model::kNone) {
+      depend(id, 0, work.start_ns - timeline_.begin_ns, Reason::kLaunch);
+      earliest_ns = work.start_ns;
+    } else {
+      const Call& call = timeline_.calls[work.call];
+      const std::uint32_t call_id = operation_of_call_[work.call];
+      const std::int64_t lag_ns = call.blocks ? 0 : graph_.latencies.launch_ns[kind];
+      depend(id, call_id, lag_ns, Reason::kLaunch);
+      earliest_ns = graph_.operations[call_id].end_ns + lag_ns;
+    }
+    for (const std::uint32_t before : order_.before(index)) {
+      const std::int64_t lag_ns = order_lag_ns(work, timeline_.works[before]);
+      depend(id, operation_of_work_[before], lag_ns, Reason::kOrder);
+      earliest_ns = std::max(earliest_ns, timeline_.works[before].end_ns + lag_ns);
+    }
+    if (work.start_ns - earliest_ns > kUnexplained_ns) infer_event(id, work);
+    works_of_stream_[work.stream].push_back(index);
+  }
+
+  [[nodiscard]] std::int64_t order_lag_ns(const Work& work, const Work& before) const {
+    const std::int64_t recorded_ns = work.start_ns - before.end_ns;
+    const std::int64_t usual_ns = graph_.latencies.order_ns[static_cast<std::size_t>(work.kind)];
+    return std::min(recorded_ns, usual_ns);
+  }
+
+  /// Work of another stream that ended right before this one began.
+  void infer_event(std::uint32_t id, const Work& work) {
+    const std::uint32_t process = session_.streams[work.stream].process;
+    for (std::uint32_t stream = 0; stream < works_of_stream_.size(); ++stream) {
+      if (stream == work.stream || session_.streams[stream].process != process) continue;
+      const std::vector<std::uint32_t>& works = works_of_stream_[stream];
+      const std::size_t look_back = std::min(kLookBack, works.size());
+      for (std::size_t back = 1; back <= look_back; ++back) {
+        const std::uint32_t other = works[works.size() - back];
+        const std::int64_t lag_ns = work.start_ns - timeline_.works[other].end_ns;
+        if (lag_ns < -kClockError_ns) continue;
+        if (lag_ns <= kUnexplained_ns)
+          depend(id, operation_of_work_[other], lag_ns, Reason::kStream);
+        break;
+      }
+    }
+  }
+
+  // ---- Waits
+
+  void set_wait_latencies() {
+    Latencies& latencies = graph_.latencies;
+    latencies.return_ns = median_of(std::move(returns_ns_), latencies.call_ns);
+    latencies.wait_ns = median_of(std::move(idle_waits_ns_), latencies.call_ns);
+    for (const std::uint32_t id : waits_) {
+      Operation& wait = graph_.operations[id];
+      for (Dependency& dependency : graph_.dependencies_of(id)) {
+        if (dependency.reason != Reason::kAwaited) continue;
+        dependency.lag_ns = latencies.return_ns;
+        const bool waited = graph_.operations[dependency.on].end_ns > wait.start_ns;
+        if (waited) wait.duration_ns = std::min(wait.duration_ns, latencies.wait_ns);
+      }
+    }
+  }
+
+  const model::Session& session_;
+  Timeline timeline_;
+  StreamOrder order_;
+  Graph graph_;
+  std::vector<std::uint32_t>
+      entries_;  ///< by operation: index into the calls or works of timeline_
+  std::vector<std::uint32_t> lane_of_stream_, latest_in_lane_;
+  std::vector<std::uint32_t> operation_of_call_, operation_of_work_;
+  std::vector<std::vector<std::uint32_t>> works_of_stream_;  ///< those that are connected
+  std::vector<Awaited> awaited_;                             ///< by call
+  std::vector<std::uint32_t> waits_;                         ///< operations that synchronize
+  std::vector<std::int64_t> returns_ns_, idle_waits_ns_;
+};
+
+}  // namespace
+
+Graph graph_of(const model::Session& session) {
+  return GraphBuilder(session).build();
+}
+
+}  // namespace rangescope::analyze::replay

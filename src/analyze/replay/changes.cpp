@@ -1,0 +1,337 @@
+#include "analyze/replay/changes.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "analyze/replay/edit.hpp"
+
+namespace rangescope::analyze::replay {
+namespace {
+
+/// What a thread does for a call is at most so many times the usual; the rest of a longer stretch
+/// is the program's own.
+constexpr std::int64_t kUsualDispatches = 2;
+/// Tracing takes at most this share of a call.
+constexpr double kTracingShare = 0.5;
+
+std::int64_t scale(std::int64_t ns, double factor) {
+  return std::llround(static_cast<double>(ns) * factor);
+}
+
+std::uint32_t before_in_lane(const Graph& graph, std::uint32_t id) {
+  return graph.find_dependency(id, Reason::kOrder);
+}
+
+bool is_stretch(const Graph& graph, std::uint32_t id) {
+  return id != model::kNone && graph.operations[id].kind == Kind::kStretch;
+}
+
+/// Takes away what a thread did to make a call.
+void remove_dispatch(Edit& edit, std::uint32_t call) {
+  const std::uint32_t before = before_in_lane(edit.graph(), call);
+  if (!is_stretch(edit.graph(), before)) return;
+  std::int64_t& duration_ns = edit.operation(before).duration_ns;
+  duration_ns -= std::min(duration_ns, kUsualDispatches * edit.graph().latencies.dispatch_ns);
+}
+
+void remove_call(Edit& edit, std::uint32_t call) {
+  if (edit.is_removed(call)) return;
+  edit.remove(call);
+  remove_dispatch(edit, call);
+}
+
+/// How many works each call launched.
+std::vector<std::uint32_t> count_launched(const Graph& graph) {
+  std::vector<std::uint32_t> launched(graph.size());
+  for (std::uint32_t id = 0; id < graph.size(); ++id) {
+    if (!is_gpu_work(graph.operations[id].kind)) continue;
+    const std::uint32_t call = launch_of(graph, id);
+    if (call != model::kNone) ++launched[call];
+  }
+  return launched;
+}
+
+/// The wait that is the rest of a blocking call, kNone where the call returns at once.
+std::uint32_t rest_of_call(const Graph& graph, const LaneIndex& lanes, std::uint32_t call) {
+  const auto operations = lanes.operations_of(graph.operations[call].lane);
+  const auto next = std::ranges::upper_bound(operations, call);
+  if (next == operations.end()) return model::kNone;
+  const Operation& rest = graph.operations[*next];
+  const bool is_rest = rest.kind == Kind::kWait && rest.source == graph.operations[call].source;
+  return is_rest ? *next : model::kNone;
+}
+
+void remove_works(Edit& edit, Ids works) {
+  const Graph& graph = edit.graph();
+  const LaneIndex lanes(graph);
+  std::vector<std::uint32_t> launched = count_launched(graph);
+  for (const std::uint32_t work : works) {
+    edit.remove(work);
+    const std::uint32_t call = launch_of(graph, work);
+    if (call == model::kNone || --launched[call] > 0) continue;
+    const std::uint32_t rest = rest_of_call(graph, lanes, call);
+    if (rest != model::kNone) edit.remove(rest);
+    remove_call(edit, call);
+  }
+}
+
+}  // namespace
+
+std::uint32_t launch_of(const Graph& graph, std::uint32_t work) {
+  const std::uint32_t call = graph.find_dependency(work, Reason::kLaunch);
+  const bool recorded = call != model::kNone && graph.operations[call].kind == Kind::kCall;
+  return recorded ? call : model::kNone;
+}
+
+Graph scaled(Graph graph, Ids operations, double factor) {
+  for (const std::uint32_t id : operations) {
+    std::int64_t& duration_ns = graph.operations[id].duration_ns;
+    duration_ns = scale(duration_ns, factor);
+  }
+  return graph;
+}
+
+Graph without_tracing(Graph graph, std::int64_t call_ns) {
+  for (Operation& operation : graph.operations) {
+    const bool is_call = operation.kind == Kind::kCall || operation.kind == Kind::kWait;
+    if (!is_call) continue;
+    operation.duration_ns -= std::min(call_ns, scale(operation.duration_ns, kTracingShare));
+  }
+  return graph;
+}
+
+Graph without_work(const Graph& graph, Ids works) {
+  Edit edit(graph);
+  remove_works(edit, works);
+  return edit.finish();
+}
+
+Graph without_waits(const Graph& graph, Ids waits) {
+  Edit edit(graph);
+  for (const std::uint32_t wait : waits) remove_call(edit, wait);
+  return edit.finish();
+}
+
+Graph fused(const Graph& graph, std::span<const Fusion> fusions) {
+  Edit edit(graph);
+  std::vector<std::uint32_t> removed;
+  for (const Fusion& fusion : fusions) {
+    if (fusion.works.empty()) continue;
+    edit.operation(fusion.works.front()).duration_ns = fusion.duration_ns;
+    removed.insert(removed.end(), fusion.works.begin() + 1, fusion.works.end());
+  }
+  remove_works(edit, removed);
+  return edit.finish();
+}
+
+// ---- CUDA graphs
+
+namespace {
+
+struct Instance {
+  std::vector<std::uint32_t> calls, between;  ///< launching calls, and stretches between them
+  bool waits = false;
+};
+
+Instance instance_in(const Graph& graph, const LaneIndex& lanes, const Span& span) {
+  Instance instance;
+  const std::uint32_t lane = lanes.lane_of_thread(span.thread);
+  if (lane == model::kNone) return instance;
+  const auto operations = lanes.operations_of(lane);
+  const auto start_of = [&](std::uint32_t id) { return graph.operations[id].start_ns; };
+  auto next = std::ranges::lower_bound(operations, span.start_ns, {}, start_of);
+  for (; next != operations.end() && start_of(*next) < span.end_ns; ++next) {
+    const Operation& operation = graph.operations[*next];
+    if (operation.kind == Kind::kWait) instance.waits = true;
+    if (operation.kind == Kind::kCall) instance.calls.push_back(*next);
+    const bool is_between = operation.kind == Kind::kStretch && !instance.calls.empty();
+    if (is_between && operation.end_ns <= span.end_ns) instance.between.push_back(*next);
+  }
+  return instance;
+}
+
+}  // namespace
+
+Graph as_graph_launches(const Graph& graph, std::span<const Span> instances, GraphCost cost) {
+  Edit edit(graph);
+  const LaneIndex lanes(graph);
+  std::unordered_map<std::uint32_t, std::uint32_t> graph_launch_of;
+  for (const Span& span : instances) {
+    const Instance instance = instance_in(graph, lanes, span);
+    if (instance.waits || instance.calls.size() < 2) continue;
+    const std::uint32_t graph_launch = instance.calls.front();
+    edit.operation(graph_launch).duration_ns = cost.launch_ns;
+    for (const std::uint32_t call : instance.calls) {
+      graph_launch_of[call] = graph_launch;
+      if (call != graph_launch) edit.remove(call);
+    }
+    for (const std::uint32_t stretch : instance.between) edit.remove(stretch);
+  }
+  for (std::uint32_t id = 0; id < graph.size(); ++id) {
+    if (!is_gpu_work(graph.operations[id].kind)) continue;
+    const auto graph_launch = graph_launch_of.find(launch_of(graph, id));
+    if (graph_launch == graph_launch_of.end()) continue;
+    const bool is_first = graph_launch->first == graph_launch->second;
+    for (Dependency& dependency : edit.dependencies(id)) {
+      if (dependency.reason == Reason::kLaunch) dependency.on = graph_launch->second;
+      const bool inside = dependency.reason == Reason::kOrder && !is_first;
+      if (inside) dependency.lag_ns = std::min(dependency.lag_ns, cost.order_ns);
+    }
+  }
+  return edit.finish();
+}
+
+// ---- Copies
+
+namespace {
+
+/// What a program does between a copy and the wait for it is not more than this: they are one call
+/// of its framework.
+constexpr std::int64_t kSameCall_ns = 50'000;
+
+class CopiesAhead {
+ public:
+  CopiesAhead(const Graph& graph, Ids copies)
+      : graph_(graph), lanes_(graph), edit_(graph), copies_(copies) {}
+
+  Graph apply(std::span<const std::int64_t> durations_ns, std::uint32_t buffers) {
+    const std::uint32_t lane =
+        edit_.add_lane({graph_.lanes[graph_.operations[copies_.front()].lane].process});
+    for (std::size_t index = 0; index < copies_.size(); ++index) {
+      const std::uint32_t copy = copies_[index];
+      release_followers(copy);
+      edit_.operation(copy).duration_ns = durations_ns[index];
+      edit_.operation(copy).lane = lane;
+      make_asynchronous(launch_of(graph_, copy));
+      if (index > 0) order_copy(index, buffers);
+    }
+    return edit_.finish();
+  }
+
+ private:
+  /// What followed the copy in its stream waits for it by an event now, and follows what was before
+  /// the copy.
+  void release_followers(std::uint32_t copy) {
+    const auto stream = lanes_.operations_of(graph_.operations[copy].lane);
+    for (auto next = std::ranges::upper_bound(stream, copy); next != stream.end(); ++next) {
+      if (before_in_lane(graph_, *next) != copy) break;
+      for (Dependency& dependency : edit_.dependencies(*next)) {
+        if (dependency.on == copy) dependency.reason = Reason::kStream;
+      }
+      const std::int64_t order_ns =
+          graph_.latencies.order_ns[static_cast<std::size_t>(Kind::kKernel)];
+      edit_.depend(*next, before_in_lane(graph_, copy), order_ns, Reason::kOrder);
+    }
+  }
+
+  void make_asynchronous(std::uint32_t call) {
+    if (call == model::kNone) return;
+    const std::int64_t call_ns = graph_.latencies.call_ns;
+    std::int64_t& duration_ns = edit_.operation(call).duration_ns;
+    duration_ns = std::min(duration_ns, call_ns);
+    const auto thread = lanes_.operations_of(graph_.operations[call].lane);
+    for (auto next = std::ranges::upper_bound(thread, call); next != thread.end(); ++next) {
+      const Operation& operation = graph_.operations[*next];
+      const bool is_short =
+          operation.kind == Kind::kStretch && operation.duration_ns <= kSameCall_ns;
+      if (operation.kind == Kind::kWait) edit_.remove(*next);
+      if (operation.kind != Kind::kWait && !is_short) break;
+    }
+  }
+
+  void order_copy(std::size_t index, std::uint32_t buffers) {
+    std::vector<Dependency>& dependencies = edit_.dependencies(copies_[index]);
+    dependencies.clear();
+    const std::uint32_t previous = copies_[index - 1];
+    const std::int64_t order_ns = graph_.latencies.order_ns[static_cast<std::size_t>(Kind::kCopy)];
+    dependencies.push_back({order_ns, previous, Reason::kOrder});
+    const std::uint32_t call_before = launch_of(graph_, previous);
+    if (call_before != model::kNone) dependencies.push_back({0, call_before, Reason::kAhead});
+    if (index < buffers) return;
+    const std::uint32_t last_use = before_in_lane(graph_, copies_[index - buffers + 1]);
+    if (last_use != model::kNone) dependencies.push_back({0, last_use, Reason::kAhead});
+  }
+
+  const Graph& graph_;
+  LaneIndex lanes_;
+  Edit edit_;
+  Ids copies_;
+};
+
+}  // namespace
+
+Graph copied_ahead(const Graph& graph, Ids copies, std::span<const std::int64_t> durations_ns,
+                   std::uint32_t buffers) {
+  if (copies.empty()) return graph;
+  return CopiesAhead(graph, copies).apply(durations_ns, buffers);
+}
+
+// ---- Other threads
+
+Graph moved_ahead(const Graph& graph, Ids stretches, std::uint32_t workers, std::uint32_t ahead) {
+  Edit edit(graph);
+  const LaneIndex lanes(graph);
+  std::vector<std::uint32_t> lane_of_worker;
+  for (std::uint32_t worker = 0; worker < workers; ++worker)
+    lane_of_worker.push_back(edit.add_lane({}));
+
+  for (std::size_t index = 0; index < stretches.size(); ++index) {
+    const std::uint32_t stretch = stretches[index];
+    const std::uint32_t before = before_in_lane(graph, stretch);
+    const auto thread = lanes.operations_of(graph.operations[stretch].lane);
+    const auto next = std::ranges::upper_bound(thread, stretch);
+    if (next != thread.end()) {
+      for (Dependency& dependency : edit.dependencies(*next)) {
+        if (dependency.on == stretch) dependency.reason = Reason::kAhead;
+      }
+      edit.depend(*next, before, 0, Reason::kOrder);
+    }
+    edit.operation(stretch).lane = lane_of_worker[index % workers];
+    std::vector<Dependency>& dependencies = edit.dependencies(stretch);
+    if (index > 0) dependencies.clear();
+    if (index >= workers) dependencies.push_back({0, stretches[index - workers], Reason::kOrder});
+    const std::size_t early = std::size_t{workers} * ahead;
+    if (index == 0) continue;
+    const std::uint32_t taken = index >= early ? stretches[index - early] : stretches.front();
+    const std::uint32_t begun = before_in_lane(graph, taken);
+    if (begun != model::kNone) dependencies.push_back({0, begun, Reason::kAhead});
+  }
+  return edit.finish();
+}
+
+// ---- Streams
+
+Graph side_by_side(const Graph& graph, std::span<const Chain> chains) {
+  Edit edit(graph);
+  if (chains.size() < 2) return edit.finish();
+  double room = 0;
+  for (const Chain& chain : chains) room += chain.room;
+  const double slowdown = std::max(1.0, room);
+
+  const Chain& first = chains.front();
+  const std::uint32_t common = before_in_lane(graph, first.works.front());
+  const LaneIndex lanes(graph);
+  const auto stream = lanes.operations_of(graph.operations[first.works.front()].lane);
+  const auto after = std::ranges::upper_bound(stream, chains.back().works.back());
+  const auto order_ns = graph.latencies.order_ns[static_cast<std::size_t>(Kind::kKernel)];
+
+  for (const Chain& chain : chains) {
+    const std::uint32_t lane =
+        edit.add_lane({graph.lanes[graph.operations[chain.works.front()].lane].process});
+    std::uint32_t before = common;
+    for (const std::uint32_t work : chain.works) {
+      Operation& operation = edit.operation(work);
+      operation.lane = lane;
+      operation.duration_ns = scale(operation.duration_ns, slowdown);
+      std::erase_if(edit.dependencies(work),
+                    [](const Dependency& each) { return each.reason == Reason::kOrder; });
+      edit.depend(work, before, order_ns, Reason::kOrder);
+      before = work;
+    }
+    if (after != stream.end()) edit.depend(*after, before, order_ns, Reason::kStream);
+  }
+  return edit.finish();
+}
+
+}  // namespace rangescope::analyze::replay

@@ -1,0 +1,73 @@
+// What a fix does to a program, as pure functions from graph to graph. Each is O(operations), and
+// leaves what it does not name as it was recorded; a replay (replay.hpp) tells what comes of it.
+// They compose.
+//
+// Operations are named by their ids in the graph that is given, in ascending order.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "analyze/replay/graph.hpp"
+#include "analyze/replay/replay.hpp"
+
+namespace rangescope::analyze::replay {
+
+using Ids = std::span<const std::uint32_t>;
+
+/// Operations take `factor` times as long: a product at another precision, a slower GPU, a rank as
+/// fast as the others.
+[[nodiscard]] Graph scaled(Graph graph, Ids operations, double factor);
+
+/// Each call takes so much less, as far as it takes half of its time still: what recording it
+/// added.
+[[nodiscard]] Graph without_tracing(Graph graph, std::int64_t call_ns);
+
+/// Work does not happen. Calls that launched nothing else go too, and what their threads did to
+/// make them: the stretch before each, as far as that is a usual one.
+[[nodiscard]] Graph without_work(const Graph& graph, Ids works);
+
+/// Waits do not happen, nor what their threads did to make them.
+[[nodiscard]] Graph without_waits(const Graph& graph, Ids waits);
+
+/// One kernel does the work of several that follow one another: a chain of element-wise kernels,
+/// attention by hand, an optimizer parameter by parameter.
+struct Fusion {
+  std::vector<std::uint32_t> works;
+  std::int64_t duration_ns = 0;  ///< of the one
+};
+[[nodiscard]] Graph fused(const Graph& graph, std::span<const Fusion> fusions);
+
+/// All that is launched in each span comes from one launch of a CUDA graph at the first call's
+/// place.
+struct GraphCost {
+  std::int64_t launch_ns = 0;  ///< of the call
+  std::int64_t order_ns = 0;   ///< between two nodes
+};
+/// Spans that wait for the GPU stay as they are: a graph cannot hold that.
+[[nodiscard]] Graph as_graph_launches(const Graph& graph, std::span<const Span> instances,
+                                      GraphCost cost);
+
+/// Copies run ahead in a stream of their own, asynchronously, into one of `buffers` buffers each: a
+/// copy begins one call early, behind the one before it, when the work on the data that its buffer
+/// held is done. `durations_ns`: how long each takes then. The waits right behind them go.
+[[nodiscard]] Graph copied_ahead(const Graph& graph, Ids copies,
+                                 std::span<const std::int64_t> durations_ns, std::uint32_t buffers);
+
+/// Stretches of a thread are done ahead by `workers` others, each at most `ahead` results early.
+[[nodiscard]] Graph moved_ahead(const Graph& graph, Ids stretches, std::uint32_t workers,
+                                std::uint32_t ahead);
+
+/// Chains of work that do not depend on each other run side by side, each in a stream of its own.
+/// `room`: the share of the GPU that each chain fills; together they are as slow as those exceed 1.
+struct Chain {
+  std::vector<std::uint32_t> works;
+  double room = 1;
+};
+[[nodiscard]] Graph side_by_side(const Graph& graph, std::span<const Chain> chains);
+
+/// A call that launched a work, kNone where it was not recorded.
+[[nodiscard]] std::uint32_t launch_of(const Graph& graph, std::uint32_t work);
+
+}  // namespace rangescope::analyze::replay
