@@ -62,19 +62,33 @@ std::uint32_t rest_of_call(const Graph& graph, const LaneIndex& lanes, std::uint
   return is_rest ? *next : model::kNone;
 }
 
-void remove_works(Edit& edit, Ids works) {
-  const Graph& graph = edit.graph();
-  const LaneIndex lanes(graph);
-  std::vector<std::uint32_t> launched = count_launched(graph);
-  for (const std::uint32_t work : works) {
-    edit.remove(work);
-    const std::uint32_t call = launch_of(graph, work);
-    if (call == model::kNone || --launched[call] > 0) continue;
-    const std::uint32_t rest = rest_of_call(graph, lanes, call);
-    if (rest != model::kNone) edit.remove(rest);
-    remove_call(edit, call);
+class Removal {
+ public:
+  explicit Removal(Edit& edit)
+      : edit_(edit), lanes_(edit.graph()), launched_(count_launched(edit.graph())) {}
+
+  void remove(std::uint32_t id) {
+    if (is_gpu_work(edit_.graph().operations[id].kind)) {
+      remove_work(id);
+    } else {
+      remove_call(edit_, id);
+    }
   }
-}
+
+ private:
+  void remove_work(std::uint32_t work) {
+    edit_.remove(work);
+    const std::uint32_t call = launch_of(edit_.graph(), work);
+    if (call == model::kNone || --launched_[call] > 0) return;
+    const std::uint32_t rest = rest_of_call(edit_.graph(), lanes_, call);
+    if (rest != model::kNone) edit_.remove(rest);
+    remove_call(edit_, call);
+  }
+
+  Edit& edit_;
+  LaneIndex lanes_;
+  std::vector<std::uint32_t> launched_;  ///< by call: how many of its works are left
+};
 
 }  // namespace
 
@@ -101,27 +115,21 @@ Graph without_tracing(Graph graph, std::int64_t call_ns) {
   return graph;
 }
 
-Graph without_work(const Graph& graph, Ids works) {
+Graph without(const Graph& graph, Ids operations) {
   Edit edit(graph);
-  remove_works(edit, works);
-  return edit.finish();
-}
-
-Graph without_waits(const Graph& graph, Ids waits) {
-  Edit edit(graph);
-  for (const std::uint32_t wait : waits) remove_call(edit, wait);
+  Removal removal(edit);
+  for (const std::uint32_t id : operations) removal.remove(id);
   return edit.finish();
 }
 
 Graph fused(const Graph& graph, std::span<const Fusion> fusions) {
   Edit edit(graph);
-  std::vector<std::uint32_t> removed;
+  Removal removal(edit);
   for (const Fusion& fusion : fusions) {
     if (fusion.works.empty()) continue;
     edit.operation(fusion.works.front()).duration_ns = fusion.duration_ns;
-    removed.insert(removed.end(), fusion.works.begin() + 1, fusion.works.end());
+    for (const std::uint32_t work : Ids(fusion.works).subspan(1)) removal.remove(work);
   }
-  remove_works(edit, removed);
   return edit.finish();
 }
 

@@ -2,7 +2,7 @@
 // leaves what it does not name as it was recorded; a replay (replay.hpp) tells what comes of it.
 // They compose.
 //
-// Operations are named by their ids in the graph that is given, in ascending order.
+// Operations are named by their ids in the graph that is given.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,9 @@ using Ids = std::span<const std::uint32_t>;
 /// added.
 [[nodiscard]] Graph without_tracing(Graph graph, std::int64_t call_ns);
 
-/// Work does not happen. Calls that launched nothing else go too, and what their threads did to
-/// make them: the stretch before each, as far as that is a usual one.
-[[nodiscard]] Graph without_work(const Graph& graph, Ids works);
-
-/// Waits do not happen, nor what their threads did to make them.
-[[nodiscard]] Graph without_waits(const Graph& graph, Ids waits);
+/// Work and waits do not happen. With work go the calls that launched nothing else, and with each
+/// call what its thread did to make it: the stretch before, as far as that is a usual one.
+[[nodiscard]] Graph without(const Graph& graph, Ids operations);
 
 /// One kernel does the work of several that follow one another: a chain of element-wise kernels,
 /// attention by hand, an optimizer parameter by parameter.

@@ -16,6 +16,8 @@ constexpr std::int64_t kQueued_ns = 5'000;
 /// Of work in an idle stream some waited for an event of another one: the quick ones tell what a
 /// launch takes.
 constexpr double kQuickLaunches = 0.25;
+/// No launch takes longer: what began later waited for something that was not recorded.
+constexpr std::int64_t kLongestLaunch_ns = 100'000;
 
 using Samples = std::array<std::vector<std::int64_t>, kKinds>;
 
@@ -33,7 +35,8 @@ Lags lags_of(const Timeline& timeline, const StreamOrder& order) {
     const std::int64_t end_before_ns = order.end_before(index);
     const bool is_first = index == call.first_work;
     if (end_before_ns <= call.end_ns && is_first && !call.blocks) {
-      lags.launch[kind].push_back(std::max<std::int64_t>(0, work.start_ns - call.end_ns));
+      const std::int64_t lag_ns = std::max<std::int64_t>(0, work.start_ns - call.end_ns);
+      if (lag_ns <= kLongestLaunch_ns) lags.launch[kind].push_back(lag_ns);
     }
     if (end_before_ns >= call.end_ns + kQueued_ns && !work.in_graph) {
       lags.order[kind].push_back(std::max<std::int64_t>(0, work.start_ns - end_before_ns));

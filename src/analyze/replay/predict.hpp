@@ -2,6 +2,7 @@
 // and the replay's own error leave. Three replays a prediction.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 
@@ -16,11 +17,13 @@ struct Parameter {
   double expected = 1, low = 1, high = 1;
 };
 
+using Change = std::function<Graph(const Graph& graph, double parameter)>;
+
 struct Prediction {
   double before_ns = 0;  ///< replayed without the change
   double after_ns = 0, after_low_ns = 0, after_high_ns = 0;
-  double replay_error = 0;  ///< of the unchanged replay: 0.02
-  bool is_bound = false;    ///< the session does not replay: the saving is at most this
+  double replay_error = 0;  ///< of the recording, replayed as it was: 0.02
+  bool is_bound = false;    ///< the recording does not replay: the saving is at most this
 
   [[nodiscard]] double saves_ns() const { return before_ns - after_ns; }
   [[nodiscard]] double saves_low_ns() const { return before_ns - after_high_ns; }
@@ -28,9 +31,22 @@ struct Prediction {
   [[nodiscard]] double saves_share() const;
 };
 
-using Change = std::function<Graph(const Graph& graph, double parameter)>;
+/// A recording, ready to be changed. What tracing added to its calls is in neither side of a
+/// prediction.
+class Predictor {
+ public:
+  Predictor(Graph recorded, std::int64_t tracing_ns);
 
-[[nodiscard]] Prediction predict(const Graph& graph, std::span<const Span> spans,
-                                 const Change& change, Parameter parameter = {});
+  /// The graph that changes are applied to.
+  [[nodiscard]] const Graph& graph() const { return untraced_; }
+  [[nodiscard]] Prediction predict(std::span<const Span> spans, const Change& change,
+                                   Parameter parameter = {}) const;
+  /// How far the recording, replayed as it was, is off.
+  [[nodiscard]] double replay_error(std::span<const Span> spans) const;
+
+ private:
+  Graph recorded_, untraced_;
+  Times recorded_times_, untraced_times_;
+};
 
 }  // namespace rangescope::analyze::replay
