@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analyze/replay/latencies.hpp"
+#include "analyze/replay/queues.hpp"
 #include "analyze/replay/stream_order.hpp"
 #include "analyze/replay/timeline.hpp"
 
@@ -32,6 +33,7 @@ class GraphBuilder {
   explicit GraphBuilder(const model::Session& session)
       : session_(session), timeline_(timeline_of(session)), order_(timeline_.works) {
     graph_.latencies = latencies_of(timeline_, order_);
+    queues_ = queues_of(timeline_, session.streams.size(), graph_.latencies.call_ns);
   }
 
   Graph build() {
@@ -124,6 +126,8 @@ class GraphBuilder {
       graph_.operations.back().duration_ns = 0;
     } else {
       add_operation(Kind::kCall, call.start_ns, call.end_ns, lane, index);
+      std::int64_t& duration_ns = graph_.operations.back().duration_ns;
+      if (queues_.found_full[index]) duration_ns = std::min(duration_ns, graph_.latencies.call_ns);
     }
   }
 
@@ -147,10 +151,14 @@ class GraphBuilder {
   [[nodiscard]] std::int64_t place_of(std::uint32_t draft) const {
     const Operation& operation = graph_.operations[draft];
     if (operation.kind == Kind::kWait) return operation.end_ns;
+    if (operation.kind == Kind::kCall && queues_.found_full[entries_[draft]])
+      return operation.end_ns;
     if (!is_gpu_work(operation.kind)) return operation.start_ns;
     const std::uint32_t call = timeline_.works[entries_[draft]].call;
     if (call == model::kNone) return operation.start_ns;
-    return std::max(operation.start_ns, timeline_.calls[call].start_ns);
+    const std::int64_t call_ns =
+        queues_.found_full[call] ? timeline_.calls[call].end_ns : timeline_.calls[call].start_ns;
+    return std::max(operation.start_ns, call_ns);
   }
 
   /// Equal places keep the order in which they were added: threads by time, then streams by time.
@@ -220,6 +228,7 @@ class GraphBuilder {
     if (previous == 0) lag_ns = operation.start_ns - timeline_.begin_ns;
     depend(id, previous, lag_ns, Reason::kOrder);
     previous = id;
+    if (operation.kind == Kind::kCall) await_room(id);
     if (operation.kind != Kind::kWait) return;
     const Call& call = timeline_.calls[entries_[id]];
     if (call.synchronizes) {
@@ -228,6 +237,11 @@ class GraphBuilder {
       const std::int64_t work_end_ns = timeline_.works[call.last_work].end_ns;
       depend(id, operation_of_work_[call.last_work], call.end_ns - work_end_ns, Reason::kAwaited);
     }
+  }
+
+  void await_room(std::uint32_t id) {
+    const std::uint32_t work = queues_.awaited[entries_[id]];
+    if (work != model::kNone) depend(id, operation_of_work_[work], 0, Reason::kQueue);
   }
 
   /// Of every synchronizing call: what its record says, or the stream that its thread used last.
@@ -356,6 +370,7 @@ class GraphBuilder {
   const model::Session& session_;
   Timeline timeline_;
   StreamOrder order_;
+  Queues queues_;
   Graph graph_;
   std::vector<std::uint32_t>
       entries_;  ///< by operation: index into the calls or works of timeline_

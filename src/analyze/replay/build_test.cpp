@@ -96,6 +96,32 @@ TEST(ReplayGraph, FasterKernelsSaveOnlyWhereTheGpuDecides) {
   EXPECT_EQ(replayed(graph, cpu_bound, "loop"), cpu_bound.length("loop") - 2 * kMicrosecond);
 }
 
+TEST(ReplayGraph, CallsWaitWhereTheQueueIsFull) {
+  const auto loop = [](std::int64_t kernel_ns) {
+    Program program(1, 600);
+    program.begin("loop");
+    for (int kernel = 0; kernel < 2000; ++kernel) {
+      program.begin("step");
+      program.compute(6 * kMicrosecond);
+      program.kernel("add", kernel_ns);
+      program.end();
+    }
+    program.end();  // without a wait: what the CPU does decides
+    return program;
+  };
+  const Program before = loop(100 * kMicrosecond);
+  Graph graph = graph_of(before.session());
+  EXPECT_NEAR(static_cast<double>(replayed(graph, before, "loop")),
+              static_cast<double>(before.length("loop")),
+              0.001 * static_cast<double>(before.length("loop")));
+
+  for (const std::uint32_t kernel : operations_of(graph, Kind::kKernel)) {
+    graph.operations[kernel].duration_ns = 20 * kMicrosecond;
+  }
+  const auto after_ns = static_cast<double>(loop(20 * kMicrosecond).length("loop"));
+  EXPECT_NEAR(static_cast<double>(replayed(graph, before, "loop")), after_ns, 0.01 * after_ns);
+}
+
 TEST(ReplayGraph, APageableCopyHoldsItsCall) {
   Program program;
   program.begin("loop");

@@ -18,6 +18,8 @@ constexpr std::int64_t kQueued_ns = 5'000;
 constexpr double kQuickLaunches = 0.25;
 /// No launch takes longer: what began later waited for something that was not recorded.
 constexpr std::int64_t kLongestLaunch_ns = 100'000;
+/// A call that takes longer loads a module, or waits for room in a full queue.
+constexpr std::int64_t kLongCall_ns = 20'000;
 
 using Samples = std::array<std::vector<std::int64_t>, kKinds>;
 
@@ -62,7 +64,8 @@ void add_calls(const Timeline& timeline, Latencies& latencies) {
       previous = nullptr;
       continue;
     }
-    calls.push_back(call.end_ns - call.start_ns);
+    const std::int64_t call_ns = call.end_ns - call.start_ns;
+    if (call_ns <= kLongCall_ns) calls.push_back(call_ns);
     if (previous != nullptr && previous->thread == call.thread) {
       dispatches.push_back(call.start_ns - previous->end_ns);
     }

@@ -23,7 +23,9 @@ inline constexpr std::int64_t kWait_ns = 3'000;    ///< a wait for nothing
 /// One thread and some streams.
 class Program {
  public:
-  explicit Program(std::uint32_t streams = 1) : free_ns_(streams) {
+  /// `queue`: launches that a stream holds; a call waits for room.
+  explicit Program(std::uint32_t streams = 1, std::size_t queue = 1'000'000)
+      : queue_(queue), free_ns_(streams), ends_(streams) {
     process_ = builder_.process(1);
     thread_ = builder_.thread(process_, 1);
     const std::uint32_t device = builder_.device(process_, 0);
@@ -34,14 +36,14 @@ class Program {
   void compute(std::int64_t ns) { now_ns_ += ns; }
 
   std::uint32_t kernel(std::string_view name, std::int64_t ns, std::uint32_t stream = 0) {
-    const std::uint32_t launch = call(model::LaunchKind::kKernel);
+    const std::uint32_t launch = call(model::LaunchKind::kKernel, stream);
     const std::int64_t start_ns = run(ns, stream);
     return builder_.kernel(launch, name, start_ns, start_ns + ns, stream);
   }
 
   /// From pinned memory; returns at once.
   void copy(std::int64_t ns, std::uint64_t bytes, std::uint32_t stream = 0) {
-    const std::uint32_t launch = call(model::LaunchKind::kCopy);
+    const std::uint32_t launch = call(model::LaunchKind::kCopy, stream);
     const std::int64_t start_ns = run(ns, stream);
     builder_.copy(launch, start_ns, start_ns + ns, bytes, model::CopyKind::kHostToDevice, stream);
   }
@@ -92,21 +94,26 @@ class Program {
   }
 
  private:
-  std::uint32_t call(model::LaunchKind kind) {
+  std::uint32_t call(model::LaunchKind kind, std::uint32_t stream) {
     const std::int64_t called_ns = now_ns_;
     now_ns_ += kCall_ns;
+    const std::vector<std::int64_t>& ends = ends_[stream];
+    if (ends.size() >= queue_) now_ns_ = std::max(now_ns_, ends[ends.size() - queue_]);
     return builder_.launch(thread_, called_ns, now_ns_, kind);
   }
   std::int64_t run(std::int64_t ns, std::uint32_t stream) {
     const std::int64_t start_ns = std::max(now_ns_ + kLaunch_ns, free_ns_[stream] + kOrder_ns);
     free_ns_[stream] = start_ns + ns;
+    ends_[stream].push_back(free_ns_[stream]);
     return start_ns;
   }
 
   analyze::testing::SessionBuilder builder_;
   std::uint32_t process_ = 0, thread_ = 0;
   std::int64_t now_ns_ = 1'000'000;
-  std::vector<std::int64_t> free_ns_;
+  std::size_t queue_;
+  std::vector<std::int64_t> free_ns_;            ///< by stream
+  std::vector<std::vector<std::int64_t>> ends_;  ///< of all work, by stream
   std::vector<std::pair<std::string, std::int64_t>> open_;
   std::vector<std::pair<std::string, Span>> spans_;
 };
