@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "analyze/replay/hand_overs.hpp"
 #include "analyze/replay/latencies.hpp"
 #include "analyze/replay/queues.hpp"
 #include "analyze/replay/stream_order.hpp"
@@ -24,14 +25,17 @@ constexpr std::size_t kLookBack = 64;
 
 /// What a waiting call waits for.
 struct Awaited {
-  bool all_streams = false;             ///< of its process
-  std::uint32_t stream = model::kNone;  ///< else of this one
+  bool all_streams = false;  ///< of its process
+  Id stream = model::kNone;  ///< else of this one
 };
 
 class GraphBuilder {
  public:
   explicit GraphBuilder(const model::Session& session)
-      : session_(session), timeline_(timeline_of(session)), order_(timeline_.works) {
+      : session_(session),
+        timeline_(timeline_of(session)),
+        order_(timeline_.works),
+        hand_overs_(hand_overs_of(session, timeline_)) {
     graph_.latencies = latencies_of(timeline_, order_);
     queues_ = queues_of(timeline_, session.streams.size(), graph_.latencies.call_ns);
   }
@@ -47,14 +51,14 @@ class GraphBuilder {
   }
 
  private:
-  std::uint32_t add_lane(Lane lane) {
+  Id add_lane(Lane lane) {
     graph_.lanes.push_back(lane);
-    return static_cast<std::uint32_t>(graph_.lanes.size() - 1);
+    return static_cast<Id>(graph_.lanes.size() - 1);
   }
 
-  /// `entry`: the call or the work in timeline_ that it is.
-  void add_operation(Kind kind, std::int64_t start_ns, std::int64_t end_ns, std::uint32_t lane,
-                     std::uint32_t entry = model::kNone) {
+  /// `entry`: the call or the work in timeline_ that it is; the call that follows a stretch.
+  void add_operation(Kind kind, std::int64_t start_ns, std::int64_t end_ns, Id lane,
+                     Id entry = model::kNone) {
     Operation operation;
     operation.kind = kind;
     operation.start_ns = start_ns;
@@ -86,32 +90,33 @@ class GraphBuilder {
   void add_threads() {
     const std::vector<Extent> extents = extents_of_ranges();
     const auto& calls = timeline_.calls;
-    for (std::uint32_t first = 0; first < calls.size();) {
-      const std::uint32_t thread = calls[first].thread;
-      std::uint32_t last = first;
+    for (Id first = 0; first < calls.size();) {
+      const Id thread = calls[first].thread;
+      Id last = first;
       while (last < calls.size() && calls[last].thread == thread) ++last;
       add_thread(thread, first, last, extents[thread]);
       first = last;
     }
   }
 
-  void add_thread(std::uint32_t thread, std::uint32_t first_call, std::uint32_t last_call,
-                  Extent extent) {
+  void add_thread(Id thread, Id first_call, Id last_call, Extent extent) {
     Lane lane;
     lane.process = session_.threads[thread].process;
     lane.thread = thread;
-    const std::uint32_t lane_id = add_lane(lane);
+    const Id lane_id = add_lane(lane);
     std::int64_t now_ns = std::min(extent.begin_ns, timeline_.calls[first_call].start_ns);
-    for (std::uint32_t index = first_call; index < last_call; ++index) {
+    for (Id index = first_call; index < last_call; ++index) {
       const Call& call = timeline_.calls[index];
-      add_operation(Kind::kStretch, now_ns, std::max(now_ns, call.start_ns), lane_id);
+      const Id handed_over = hand_overs_[index];
+      if (handed_over != model::kNone) now_ns = timeline_.calls[handed_over].end_ns;
+      add_operation(Kind::kStretch, now_ns, std::max(now_ns, call.start_ns), lane_id, index);
       add_call(call, index, lane_id);
       now_ns = call.end_ns;
     }
     add_operation(Kind::kStretch, now_ns, std::max(now_ns, extent.end_ns), lane_id);
   }
 
-  void add_call(const Call& call, std::uint32_t index, std::uint32_t lane) {
+  void add_call(const Call& call, Id index, Id lane) {
     if (call.synchronizes) {
       add_operation(Kind::kWait, call.start_ns, call.end_ns, lane, index);
     } else if (call.blocks) {
@@ -135,9 +140,9 @@ class GraphBuilder {
 
   void add_works() {
     lane_of_stream_.assign(session_.streams.size(), model::kNone);
-    for (std::uint32_t index = 0; index < timeline_.works.size(); ++index) {
+    for (Id index = 0; index < timeline_.works.size(); ++index) {
       const Work& work = timeline_.works[index];
-      std::uint32_t& lane = lane_of_stream_[work.stream];
+      Id& lane = lane_of_stream_[work.stream];
       if (lane == model::kNone) {
         lane = add_lane({session_.streams[work.stream].process, model::kNone, work.stream});
       }
@@ -148,29 +153,33 @@ class GraphBuilder {
   // ---- Order
 
   /// A wait comes after what it waited for, so it stands at its end; work comes after its call.
-  [[nodiscard]] std::int64_t place_of(std::uint32_t draft) const {
+  [[nodiscard]] std::int64_t place_of(Id draft) const {
     const Operation& operation = graph_.operations[draft];
     if (operation.kind == Kind::kWait) return operation.end_ns;
     if (operation.kind == Kind::kCall && queues_.found_full[entries_[draft]])
       return operation.end_ns;
     if (!is_gpu_work(operation.kind)) return operation.start_ns;
-    const std::uint32_t call = timeline_.works[entries_[draft]].call;
+    const Id call = timeline_.works[entries_[draft]].call;
     if (call == model::kNone) return operation.start_ns;
     const std::int64_t call_ns =
         queues_.found_full[call] ? timeline_.calls[call].end_ns : timeline_.calls[call].start_ns;
     return std::max(operation.start_ns, call_ns);
   }
 
-  /// Equal places keep the order in which they were added: threads by time, then streams by time.
+  /// At equal places waits go first, which others go on from; the rest keeps the order in which it
+  /// was added: threads by time, then streams by time.
   void sort_operations() {
     const std::uint32_t count = graph_.size();
-    std::vector<std::pair<std::int64_t, std::uint32_t>> places(count);
-    for (std::uint32_t draft = 0; draft < count; ++draft) places[draft] = {place_of(draft), draft};
+    std::vector<std::pair<std::int64_t, Id>> places(count);
+    for (Id draft = 0; draft < count; ++draft) {
+      const bool is_wait = graph_.operations[draft].kind == Kind::kWait;
+      places[draft] = {2 * place_of(draft) + (is_wait ? 0 : 1), draft};
+    }
     std::ranges::sort(places.begin() + 1, places.end());
 
     std::vector<Operation> operations(count);
-    std::vector<std::uint32_t> entries(count);
-    for (std::uint32_t id = 0; id < count; ++id) {
+    std::vector<Id> entries(count);
+    for (Id id = 0; id < count; ++id) {
       operations[id] = graph_.operations[places[id].second];
       entries[id] = entries_[places[id].second];
     }
@@ -181,17 +190,19 @@ class GraphBuilder {
 
   void name_sources() {
     operation_of_call_.assign(timeline_.calls.size(), 0);
+    operation_returning_.assign(timeline_.calls.size(), 0);
     operation_of_work_.assign(timeline_.works.size(), 0);
-    for (std::uint32_t id = 0; id < graph_.size(); ++id) {
+    for (Id id = 0; id < graph_.size(); ++id) {
       Operation& operation = graph_.operations[id];
-      const std::uint32_t entry = entries_[id];
-      if (entry == model::kNone) continue;
+      const Id entry = entries_[id];
+      if (entry == model::kNone || operation.kind == Kind::kStretch) continue;
       if (is_gpu_work(operation.kind)) {
         operation_of_work_[entry] = id;
         operation.source = timeline_.works[entry].source;
         continue;
       }
       operation.source = timeline_.calls[entry].launch;
+      operation_returning_[entry] = id;
       if (operation.kind == Kind::kCall) operation_of_call_[entry] = id;
     }
   }
@@ -205,28 +216,34 @@ class GraphBuilder {
     graph_.dependencies.reserve(graph_.operations.size() * 3 / 2);
     graph_.first_dependency.reserve(graph_.operations.size() + 1);
     graph_.first_dependency.push_back(0);  // the begin depends on nothing
-    for (std::uint32_t id = 1; id < graph_.size(); ++id) {
+    for (Id id = 1; id < graph_.size(); ++id) {
       if (is_gpu_work(graph_.operations[id].kind)) {
         connect_work(id);
       } else {
         connect_on_thread(id);
       }
-      graph_.first_dependency.push_back(static_cast<std::uint32_t>(graph_.dependencies.size()));
+      graph_.first_dependency.push_back(static_cast<Id>(graph_.dependencies.size()));
     }
   }
 
   /// Nothing where that would come later: the recording's times contradict each other.
-  void depend(std::uint32_t operation, std::uint32_t on, std::int64_t lag_ns, Reason reason) {
+  void depend(Id operation, Id on, std::int64_t lag_ns, Reason reason) {
     if (on >= operation) return;
     graph_.dependencies.push_back({lag_ns, on, reason});
   }
 
-  void connect_on_thread(std::uint32_t id) {
+  void connect_on_thread(Id id) {
     const Operation& operation = graph_.operations[id];
-    std::uint32_t& previous = latest_in_lane_[operation.lane];
-    std::int64_t lag_ns = 0;
-    if (previous == 0) lag_ns = operation.start_ns - timeline_.begin_ns;
-    depend(id, previous, lag_ns, Reason::kOrder);
+    Id& previous = latest_in_lane_[operation.lane];
+    const Id handed_over = hand_over_before(id);
+    if (handed_over != model::kNone) {
+      depend(id, operation_returning_[handed_over], 0, Reason::kHandOver);
+    }
+    if (previous != 0) {
+      depend(id, previous, 0, Reason::kOrder);
+    } else if (handed_over == model::kNone) {
+      depend(id, 0, operation.start_ns - timeline_.begin_ns, Reason::kOrder);
+    }
     previous = id;
     if (operation.kind == Kind::kCall) await_room(id);
     if (operation.kind != Kind::kWait) return;
@@ -239,8 +256,16 @@ class GraphBuilder {
     }
   }
 
-  void await_room(std::uint32_t id) {
-    const std::uint32_t work = queues_.awaited[entries_[id]];
+  /// The call of another thread that a stretch waited for.
+  [[nodiscard]] Id hand_over_before(Id id) const {
+    const bool leads_to_call =
+        graph_.operations[id].kind == Kind::kStretch && entries_[id] != model::kNone;
+    if (!leads_to_call) return model::kNone;
+    return hand_overs_[entries_[id]];
+  }
+
+  void await_room(Id id) {
+    const Id work = queues_.awaited[entries_[id]];
     if (work != model::kNone) depend(id, operation_of_work_[work], 0, Reason::kQueue);
   }
 
@@ -251,8 +276,8 @@ class GraphBuilder {
     for (const model::Synchronization& wait : session_.synchronizations) {
       if (wait.launch != model::kNone) recorded[wait.launch] = &wait;
     }
-    std::uint32_t thread = model::kNone, latest_stream = model::kNone;
-    for (std::uint32_t index = 0; index < timeline_.calls.size(); ++index) {
+    Id thread = model::kNone, latest_stream = model::kNone;
+    for (Id index = 0; index < timeline_.calls.size(); ++index) {
       const Call& call = timeline_.calls[index];
       if (call.thread != thread) latest_stream = model::kNone;
       thread = call.thread;
@@ -266,15 +291,15 @@ class GraphBuilder {
     }
   }
 
-  void await_streams(std::uint32_t id, const Call& call) {
+  void await_streams(Id id, const Call& call) {
     const Awaited& awaited = awaited_[entries_[id]];
-    const std::uint32_t process = session_.threads[call.thread].process;
+    const Id process = session_.threads[call.thread].process;
     std::int64_t latest_end_ns = 0;
-    for (std::uint32_t stream = 0; stream < session_.streams.size(); ++stream) {
+    for (Id stream = 0; stream < session_.streams.size(); ++stream) {
       const bool is_awaited = awaited.all_streams ? session_.streams[stream].process == process
                                                   : stream == awaited.stream;
       if (!is_awaited) continue;
-      const std::uint32_t work = find_awaited_work(stream, call);
+      const Id work = find_awaited_work(stream, call);
       if (work == model::kNone) continue;
       depend(id, operation_of_work_[work], 0, Reason::kAwaited);
       latest_end_ns = std::max(latest_end_ns, timeline_.works[work].end_ns);
@@ -289,11 +314,11 @@ class GraphBuilder {
 
   /// The latest work of a stream that had been launched before the call, and had ended when it
   /// returned.
-  [[nodiscard]] std::uint32_t find_awaited_work(std::uint32_t stream, const Call& call) const {
-    const std::vector<std::uint32_t>& works = works_of_stream_[stream];
+  [[nodiscard]] Id find_awaited_work(Id stream, const Call& call) const {
+    const std::vector<Id>& works = works_of_stream_[stream];
     const std::size_t look_back = std::min(kLookBack, works.size());
     for (std::size_t back = 1; back <= look_back; ++back) {
-      const std::uint32_t index = works[works.size() - back];
+      const Id index = works[works.size() - back];
       const Work& work = timeline_.works[index];
       const bool launched_before =
           work.call == model::kNone || timeline_.calls[work.call].start_ns < call.start_ns;
@@ -302,8 +327,8 @@ class GraphBuilder {
     return model::kNone;
   }
 
-  void connect_work(std::uint32_t id) {
-    const std::uint32_t index = entries_[id];
+  void connect_work(Id id) {
+    const Id index = entries_[id];
     const Work& work = timeline_.works[index];
     const auto kind = static_cast<std::size_t>(work.kind);
     std::int64_t earliest_ns = timeline_.begin_ns;
@@ -312,12 +337,12 @@ class GraphBuilder {
       earliest_ns = work.start_ns;
     } else {
       const Call& call = timeline_.calls[work.call];
-      const std::uint32_t call_id = operation_of_call_[work.call];
+      const Id call_id = operation_of_call_[work.call];
       const std::int64_t lag_ns = call.blocks ? 0 : graph_.latencies.launch_ns[kind];
       depend(id, call_id, lag_ns, Reason::kLaunch);
       earliest_ns = graph_.operations[call_id].end_ns + lag_ns;
     }
-    for (const std::uint32_t before : order_.before(index)) {
+    for (const Id before : order_.before(index)) {
       const std::int64_t lag_ns = order_lag_ns(work, timeline_.works[before]);
       depend(id, operation_of_work_[before], lag_ns, Reason::kOrder);
       earliest_ns = std::max(earliest_ns, timeline_.works[before].end_ns + lag_ns);
@@ -333,14 +358,14 @@ class GraphBuilder {
   }
 
   /// Work of another stream that ended right before this one began.
-  void infer_event(std::uint32_t id, const Work& work) {
-    const std::uint32_t process = session_.streams[work.stream].process;
-    for (std::uint32_t stream = 0; stream < works_of_stream_.size(); ++stream) {
+  void infer_event(Id id, const Work& work) {
+    const Id process = session_.streams[work.stream].process;
+    for (Id stream = 0; stream < works_of_stream_.size(); ++stream) {
       if (stream == work.stream || session_.streams[stream].process != process) continue;
-      const std::vector<std::uint32_t>& works = works_of_stream_[stream];
+      const std::vector<Id>& works = works_of_stream_[stream];
       const std::size_t look_back = std::min(kLookBack, works.size());
       for (std::size_t back = 1; back <= look_back; ++back) {
-        const std::uint32_t other = works[works.size() - back];
+        const Id other = works[works.size() - back];
         const std::int64_t lag_ns = work.start_ns - timeline_.works[other].end_ns;
         if (lag_ns < -kClockError_ns) continue;
         if (lag_ns <= kUnexplained_ns)
@@ -356,7 +381,7 @@ class GraphBuilder {
     Latencies& latencies = graph_.latencies;
     latencies.return_ns = median_of(std::move(returns_ns_), latencies.call_ns);
     latencies.wait_ns = median_of(std::move(idle_waits_ns_), latencies.call_ns);
-    for (const std::uint32_t id : waits_) {
+    for (const Id id : waits_) {
       Operation& wait = graph_.operations[id];
       for (Dependency& dependency : graph_.dependencies_of(id)) {
         if (dependency.reason != Reason::kAwaited) continue;
@@ -370,15 +395,15 @@ class GraphBuilder {
   const model::Session& session_;
   Timeline timeline_;
   StreamOrder order_;
+  std::vector<Id> hand_overs_;
   Queues queues_;
   Graph graph_;
-  std::vector<std::uint32_t>
-      entries_;  ///< by operation: index into the calls or works of timeline_
-  std::vector<std::uint32_t> lane_of_stream_, latest_in_lane_;
-  std::vector<std::uint32_t> operation_of_call_, operation_of_work_;
-  std::vector<std::vector<std::uint32_t>> works_of_stream_;  ///< those that are connected
-  std::vector<Awaited> awaited_;                             ///< by call
-  std::vector<std::uint32_t> waits_;                         ///< operations that synchronize
+  std::vector<Id> entries_;  ///< by operation: index into the calls or works of timeline_
+  std::vector<Id> lane_of_stream_, latest_in_lane_;
+  std::vector<Id> operation_of_call_, operation_returning_, operation_of_work_;
+  std::vector<std::vector<Id>> works_of_stream_;  ///< those that are connected
+  std::vector<Awaited> awaited_;                  ///< by call
+  std::vector<Id> waits_;                         ///< operations that synchronize
   std::vector<std::int64_t> returns_ns_, idle_waits_ns_;
 };
 

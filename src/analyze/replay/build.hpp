@@ -4,9 +4,10 @@
 // work; which calls wait, and for what. What it infers, because recordings do not say it: which
 // stream a wait without one is for (the one that its thread last used), events between streams
 // (work that begins when work of another stream has just ended, and that neither its call nor its
-// stream held back), and how many launches a stream queues before calls wait.
+// stream held back), threads that wait for one another (hand_overs.hpp), and how many launches a
+// stream queues before calls wait (queues.hpp).
 //
-// O(n log n) for n calls and works; 1 M operations take 0.5 s.
+// O(n log n) for n calls and works: 1 M operations took 0.2 s of CPU time and 130 MB.
 #pragma once
 
 #include "analyze/replay/graph.hpp"

@@ -66,7 +66,7 @@ TEST(ReplayGraph, WhatEachWorkDependsOn) {
 TEST(ReplayGraph, EachComesAfterWhatItDependsOn) {
   const Program program = launches(40 * kMicrosecond);
   const Graph graph = graph_of(program.session());
-  for (std::uint32_t id = 0; id < graph.size(); ++id) {
+  for (Id id = 0; id < graph.size(); ++id) {
     for (const Dependency& dependency : graph.dependencies_of(id)) EXPECT_LT(dependency.on, id);
   }
 }
@@ -83,14 +83,14 @@ TEST(ReplayGraph, ReplaysWhatWasRecorded) {
 TEST(ReplayGraph, FasterKernelsSaveOnlyWhereTheGpuDecides) {
   const Program gpu_bound = launches(40 * kMicrosecond);
   Graph graph = graph_of(gpu_bound.session());
-  for (const std::uint32_t kernel : operations_of(graph, Kind::kKernel)) {
+  for (const Id kernel : operations_of(graph, Kind::kKernel)) {
     graph.operations[kernel].duration_ns = 20 * kMicrosecond;
   }
   EXPECT_EQ(replayed(graph, gpu_bound, "loop"), launches(20 * kMicrosecond).length("loop"));
 
   const Program cpu_bound = launches(4 * kMicrosecond);
   graph = graph_of(cpu_bound.session());
-  for (const std::uint32_t kernel : operations_of(graph, Kind::kKernel)) {
+  for (const Id kernel : operations_of(graph, Kind::kKernel)) {
     graph.operations[kernel].duration_ns = 2 * kMicrosecond;
   }
   EXPECT_EQ(replayed(graph, cpu_bound, "loop"), cpu_bound.length("loop") - 2 * kMicrosecond);
@@ -115,7 +115,7 @@ TEST(ReplayGraph, CallsWaitWhereTheQueueIsFull) {
               static_cast<double>(before.length("loop")),
               0.001 * static_cast<double>(before.length("loop")));
 
-  for (const std::uint32_t kernel : operations_of(graph, Kind::kKernel)) {
+  for (const Id kernel : operations_of(graph, Kind::kKernel)) {
     graph.operations[kernel].duration_ns = 20 * kMicrosecond;
   }
   const auto after_ns = static_cast<double>(loop(20 * kMicrosecond).length("loop"));
@@ -136,7 +136,7 @@ TEST(ReplayGraph, APageableCopyHoldsItsCall) {
   EXPECT_EQ(operations_of(graph, Kind::kWait).size(), 6u);  // of five copies, and the last
   EXPECT_EQ(replayed(graph, program, "loop"), program.length("loop"));
 
-  for (const std::uint32_t copy : operations_of(graph, Kind::kCopy)) {
+  for (const Id copy : operations_of(graph, Kind::kCopy)) {
     graph.operations[copy].duration_ns -= 60 * kMicrosecond;
   }
   EXPECT_EQ(replayed(graph, program, "loop"), program.length("loop") - 5 * 60 * kMicrosecond);
@@ -191,11 +191,61 @@ TEST(ReplayGraph, NodesOfAGraphRunSideBySide) {
   const auto kernels = operations_of(graph, Kind::kKernel);
   EXPECT_EQ(graph.find_dependency(kernels[1], Reason::kOrder), kernels[0]);
   EXPECT_EQ(graph.find_dependency(kernels[2], Reason::kOrder), kernels[0]);
-  std::vector<std::uint32_t> joined;
+  std::vector<Id> joined;
   for (const Dependency& dependency : graph.dependencies_of(kernels[3])) {
     if (dependency.reason == Reason::kOrder) joined.push_back(dependency.on);
   }
-  EXPECT_EQ(joined, (std::vector<std::uint32_t>{kernels[1], kernels[2]}));
+  EXPECT_EQ(joined, (std::vector<Id>{kernels[1], kernels[2]}));
+}
+
+TEST(ReplayGraph, AThreadWaitsForTheOneThatItHandedOverTo) {
+  analyze::testing::SessionBuilder builder;
+  const auto process = builder.process(1);
+  const auto forward = builder.thread(process, 1);
+  const auto backward = builder.thread(process, 2);
+  builder.stream(process, builder.device(process, 0), 7);
+  std::int64_t now_ns = 1'000;
+  const auto calls = [&](std::uint32_t thread, int count) {
+    for (int call = 0; call < count; ++call) {
+      now_ns += 10'000;
+      builder.kernel(builder.launch(thread, now_ns, now_ns + 4'000), "k", now_ns + 6'000,
+                     now_ns + 7'000);
+      now_ns += 4'000;
+    }
+  };
+  builder.range(forward, "begin", 0, 500);
+  calls(forward, 10);
+  calls(backward, 10);
+  calls(forward, 10);
+  calls(backward, 10);
+  calls(forward, 1);
+  Graph graph = graph_of(builder.session);
+  const auto end_of = [&](std::uint32_t thread) {
+    const Times times = replay(graph);
+    return times
+        .end_ns[LaneIndex(graph).operations_of(LaneIndex(graph).lane_of_thread(thread)).back()];
+  };
+  EXPECT_EQ(end_of(forward), now_ns);
+
+  for (const std::uint32_t stretch : operations_of(graph, Kind::kStretch)) {
+    const bool of_backward = graph.lanes[graph.operations[stretch].lane].thread == backward;
+    if (of_backward) graph.operations[stretch].duration_ns /= 2;
+  }
+  EXPECT_EQ(end_of(forward), now_ns - 20 * 5'000);
+}
+
+TEST(ReplayGraph, ThreadsThatCallSideBySideDoNotWaitForEachOther) {
+  analyze::testing::SessionBuilder builder;
+  const auto process = builder.process(1);
+  const auto left = builder.thread(process, 1);
+  const auto right = builder.thread(process, 2);
+  for (int call = 0; call < 50; ++call) {
+    builder.launch(left, 10'000 * call, 10'000 * call + 4'000);
+    builder.launch(right, 10'000 * call + 5'000, 10'000 * call + 9'000);
+  }
+  const Graph graph = graph_of(builder.session);
+  for (const Dependency& dependency : graph.dependencies)
+    EXPECT_NE(dependency.reason, Reason::kHandOver);
 }
 
 TEST(ReplayGraph, WorkWithoutACallBeginsWhenItDid) {
@@ -206,7 +256,7 @@ TEST(ReplayGraph, WorkWithoutACallBeginsWhenItDid) {
   builder.kernel(model::kNone, "mul", 9'000, 12'000);
   const Graph graph = graph_of(builder.session);
   const Times times = replay(graph);
-  for (std::uint32_t id = 0; id < graph.size(); ++id)
+  for (Id id = 0; id < graph.size(); ++id)
     EXPECT_EQ(times.start_ns[id], graph.operations[id].start_ns);
 }
 

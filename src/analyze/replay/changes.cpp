@@ -19,23 +19,23 @@ std::int64_t scale(std::int64_t ns, double factor) {
   return std::llround(static_cast<double>(ns) * factor);
 }
 
-std::uint32_t before_in_lane(const Graph& graph, std::uint32_t id) {
+Id before_in_lane(const Graph& graph, Id id) {
   return graph.find_dependency(id, Reason::kOrder);
 }
 
-bool is_stretch(const Graph& graph, std::uint32_t id) {
+bool is_stretch(const Graph& graph, Id id) {
   return id != model::kNone && graph.operations[id].kind == Kind::kStretch;
 }
 
 /// Takes away what a thread did to make a call.
-void remove_dispatch(Edit& edit, std::uint32_t call) {
-  const std::uint32_t before = before_in_lane(edit.graph(), call);
+void remove_dispatch(Edit& edit, Id call) {
+  const Id before = before_in_lane(edit.graph(), call);
   if (!is_stretch(edit.graph(), before)) return;
   std::int64_t& duration_ns = edit.operation(before).duration_ns;
   duration_ns -= std::min(duration_ns, kUsualDispatches * edit.graph().latencies.dispatch_ns);
 }
 
-void remove_call(Edit& edit, std::uint32_t call) {
+void remove_call(Edit& edit, Id call) {
   if (edit.is_removed(call)) return;
   edit.remove(call);
   remove_dispatch(edit, call);
@@ -44,16 +44,16 @@ void remove_call(Edit& edit, std::uint32_t call) {
 /// How many works each call launched.
 std::vector<std::uint32_t> count_launched(const Graph& graph) {
   std::vector<std::uint32_t> launched(graph.size());
-  for (std::uint32_t id = 0; id < graph.size(); ++id) {
+  for (Id id = 0; id < graph.size(); ++id) {
     if (!is_gpu_work(graph.operations[id].kind)) continue;
-    const std::uint32_t call = launch_of(graph, id);
+    const Id call = launch_of(graph, id);
     if (call != model::kNone) ++launched[call];
   }
   return launched;
 }
 
 /// The wait that is the rest of a blocking call, kNone where the call returns at once.
-std::uint32_t rest_of_call(const Graph& graph, const LaneIndex& lanes, std::uint32_t call) {
+Id rest_of_call(const Graph& graph, const LaneIndex& lanes, Id call) {
   const auto operations = lanes.operations_of(graph.operations[call].lane);
   const auto next = std::ranges::upper_bound(operations, call);
   if (next == operations.end()) return model::kNone;
@@ -67,7 +67,7 @@ class Removal {
   explicit Removal(Edit& edit)
       : edit_(edit), lanes_(edit.graph()), launched_(count_launched(edit.graph())) {}
 
-  void remove(std::uint32_t id) {
+  void remove(Id id) {
     if (is_gpu_work(edit_.graph().operations[id].kind)) {
       remove_work(id);
     } else {
@@ -76,11 +76,11 @@ class Removal {
   }
 
  private:
-  void remove_work(std::uint32_t work) {
+  void remove_work(Id work) {
     edit_.remove(work);
-    const std::uint32_t call = launch_of(edit_.graph(), work);
+    const Id call = launch_of(edit_.graph(), work);
     if (call == model::kNone || --launched_[call] > 0) return;
-    const std::uint32_t rest = rest_of_call(edit_.graph(), lanes_, call);
+    const Id rest = rest_of_call(edit_.graph(), lanes_, call);
     if (rest != model::kNone) edit_.remove(rest);
     remove_call(edit_, call);
   }
@@ -92,14 +92,14 @@ class Removal {
 
 }  // namespace
 
-std::uint32_t launch_of(const Graph& graph, std::uint32_t work) {
-  const std::uint32_t call = graph.find_dependency(work, Reason::kLaunch);
+Id launch_of(const Graph& graph, Id work) {
+  const Id call = graph.find_dependency(work, Reason::kLaunch);
   const bool recorded = call != model::kNone && graph.operations[call].kind == Kind::kCall;
   return recorded ? call : model::kNone;
 }
 
 Graph scaled(Graph graph, Ids operations, double factor) {
-  for (const std::uint32_t id : operations) {
+  for (const Id id : operations) {
     std::int64_t& duration_ns = graph.operations[id].duration_ns;
     duration_ns = scale(duration_ns, factor);
   }
@@ -118,7 +118,7 @@ Graph without_tracing(Graph graph, std::int64_t call_ns) {
 Graph without(const Graph& graph, Ids operations) {
   Edit edit(graph);
   Removal removal(edit);
-  for (const std::uint32_t id : operations) removal.remove(id);
+  for (const Id id : operations) removal.remove(id);
   return edit.finish();
 }
 
@@ -128,7 +128,7 @@ Graph fused(const Graph& graph, std::span<const Fusion> fusions) {
   for (const Fusion& fusion : fusions) {
     if (fusion.works.empty()) continue;
     edit.operation(fusion.works.front()).duration_ns = fusion.duration_ns;
-    for (const std::uint32_t work : Ids(fusion.works).subspan(1)) removal.remove(work);
+    for (const Id work : Ids(fusion.works).subspan(1)) removal.remove(work);
   }
   return edit.finish();
 }
@@ -138,16 +138,16 @@ Graph fused(const Graph& graph, std::span<const Fusion> fusions) {
 namespace {
 
 struct Instance {
-  std::vector<std::uint32_t> calls, between;  ///< launching calls, and stretches between them
+  std::vector<Id> calls, between;  ///< launching calls, and stretches between them
   bool waits = false;
 };
 
 Instance instance_in(const Graph& graph, const LaneIndex& lanes, const Span& span) {
   Instance instance;
-  const std::uint32_t lane = lanes.lane_of_thread(span.thread);
+  const Id lane = lanes.lane_of_thread(span.thread);
   if (lane == model::kNone) return instance;
   const auto operations = lanes.operations_of(lane);
-  const auto start_of = [&](std::uint32_t id) { return graph.operations[id].start_ns; };
+  const auto start_of = [&](Id id) { return graph.operations[id].start_ns; };
   auto next = std::ranges::lower_bound(operations, span.start_ns, {}, start_of);
   for (; next != operations.end() && start_of(*next) < span.end_ns; ++next) {
     const Operation& operation = graph.operations[*next];
@@ -164,19 +164,19 @@ Instance instance_in(const Graph& graph, const LaneIndex& lanes, const Span& spa
 Graph as_graph_launches(const Graph& graph, std::span<const Span> instances, GraphCost cost) {
   Edit edit(graph);
   const LaneIndex lanes(graph);
-  std::unordered_map<std::uint32_t, std::uint32_t> graph_launch_of;
+  std::unordered_map<Id, Id> graph_launch_of;
   for (const Span& span : instances) {
     const Instance instance = instance_in(graph, lanes, span);
     if (instance.waits || instance.calls.size() < 2) continue;
-    const std::uint32_t graph_launch = instance.calls.front();
+    const Id graph_launch = instance.calls.front();
     edit.operation(graph_launch).duration_ns = cost.launch_ns;
-    for (const std::uint32_t call : instance.calls) {
+    for (const Id call : instance.calls) {
       graph_launch_of[call] = graph_launch;
       if (call != graph_launch) edit.remove(call);
     }
-    for (const std::uint32_t stretch : instance.between) edit.remove(stretch);
+    for (const Id stretch : instance.between) edit.remove(stretch);
   }
-  for (std::uint32_t id = 0; id < graph.size(); ++id) {
+  for (Id id = 0; id < graph.size(); ++id) {
     if (!is_gpu_work(graph.operations[id].kind)) continue;
     const auto graph_launch = graph_launch_of.find(launch_of(graph, id));
     if (graph_launch == graph_launch_of.end()) continue;
@@ -204,10 +204,9 @@ class CopiesAhead {
       : graph_(graph), lanes_(graph), edit_(graph), copies_(copies) {}
 
   Graph apply(std::span<const std::int64_t> durations_ns, std::uint32_t buffers) {
-    const std::uint32_t lane =
-        edit_.add_lane({graph_.lanes[graph_.operations[copies_.front()].lane].process});
+    const Id lane = edit_.add_lane({graph_.lanes[graph_.operations[copies_.front()].lane].process});
     for (std::size_t index = 0; index < copies_.size(); ++index) {
-      const std::uint32_t copy = copies_[index];
+      const Id copy = copies_[index];
       release_followers(copy);
       edit_.operation(copy).duration_ns = durations_ns[index];
       edit_.operation(copy).lane = lane;
@@ -220,7 +219,7 @@ class CopiesAhead {
  private:
   /// What followed the copy in its stream waits for it by an event now, and follows what was before
   /// the copy.
-  void release_followers(std::uint32_t copy) {
+  void release_followers(Id copy) {
     const auto stream = lanes_.operations_of(graph_.operations[copy].lane);
     for (auto next = std::ranges::upper_bound(stream, copy); next != stream.end(); ++next) {
       if (before_in_lane(graph_, *next) != copy) break;
@@ -233,7 +232,7 @@ class CopiesAhead {
     }
   }
 
-  void make_asynchronous(std::uint32_t call) {
+  void make_asynchronous(Id call) {
     if (call == model::kNone) return;
     const std::int64_t call_ns = graph_.latencies.call_ns;
     std::int64_t& duration_ns = edit_.operation(call).duration_ns;
@@ -251,13 +250,13 @@ class CopiesAhead {
   void order_copy(std::size_t index, std::uint32_t buffers) {
     std::vector<Dependency>& dependencies = edit_.dependencies(copies_[index]);
     dependencies.clear();
-    const std::uint32_t previous = copies_[index - 1];
+    const Id previous = copies_[index - 1];
     const std::int64_t order_ns = graph_.latencies.order_ns[static_cast<std::size_t>(Kind::kCopy)];
     dependencies.push_back({order_ns, previous, Reason::kOrder});
-    const std::uint32_t call_before = launch_of(graph_, previous);
+    const Id call_before = launch_of(graph_, previous);
     if (call_before != model::kNone) dependencies.push_back({0, call_before, Reason::kAhead});
     if (index < buffers) return;
-    const std::uint32_t last_use = before_in_lane(graph_, copies_[index - buffers + 1]);
+    const Id last_use = before_in_lane(graph_, copies_[index - buffers + 1]);
     if (last_use != model::kNone) dependencies.push_back({0, last_use, Reason::kAhead});
   }
 
@@ -280,13 +279,13 @@ Graph copied_ahead(const Graph& graph, Ids copies, std::span<const std::int64_t>
 Graph moved_ahead(const Graph& graph, Ids stretches, std::uint32_t workers, std::uint32_t ahead) {
   Edit edit(graph);
   const LaneIndex lanes(graph);
-  std::vector<std::uint32_t> lane_of_worker;
+  std::vector<Id> lane_of_worker;
   for (std::uint32_t worker = 0; worker < workers; ++worker)
     lane_of_worker.push_back(edit.add_lane({}));
 
   for (std::size_t index = 0; index < stretches.size(); ++index) {
-    const std::uint32_t stretch = stretches[index];
-    const std::uint32_t before = before_in_lane(graph, stretch);
+    const Id stretch = stretches[index];
+    const Id before = before_in_lane(graph, stretch);
     const auto thread = lanes.operations_of(graph.operations[stretch].lane);
     const auto next = std::ranges::upper_bound(thread, stretch);
     if (next != thread.end()) {
@@ -301,8 +300,8 @@ Graph moved_ahead(const Graph& graph, Ids stretches, std::uint32_t workers, std:
     if (index >= workers) dependencies.push_back({0, stretches[index - workers], Reason::kOrder});
     const std::size_t early = std::size_t{workers} * ahead;
     if (index == 0) continue;
-    const std::uint32_t taken = index >= early ? stretches[index - early] : stretches.front();
-    const std::uint32_t begun = before_in_lane(graph, taken);
+    const Id taken = index >= early ? stretches[index - early] : stretches.front();
+    const Id begun = before_in_lane(graph, taken);
     if (begun != model::kNone) dependencies.push_back({0, begun, Reason::kAhead});
   }
   return edit.finish();
@@ -318,17 +317,17 @@ Graph side_by_side(const Graph& graph, std::span<const Chain> chains) {
   const double slowdown = std::max(1.0, room);
 
   const Chain& first = chains.front();
-  const std::uint32_t common = before_in_lane(graph, first.works.front());
+  const Id common = before_in_lane(graph, first.works.front());
   const LaneIndex lanes(graph);
   const auto stream = lanes.operations_of(graph.operations[first.works.front()].lane);
   const auto after = std::ranges::upper_bound(stream, chains.back().works.back());
   const auto order_ns = graph.latencies.order_ns[static_cast<std::size_t>(Kind::kKernel)];
 
   for (const Chain& chain : chains) {
-    const std::uint32_t lane =
+    const Id lane =
         edit.add_lane({graph.lanes[graph.operations[chain.works.front()].lane].process});
-    std::uint32_t before = common;
-    for (const std::uint32_t work : chain.works) {
+    Id before = common;
+    for (const Id work : chain.works) {
       Operation& operation = edit.operation(work);
       operation.lane = lane;
       operation.duration_ns = scale(operation.duration_ns, slowdown);

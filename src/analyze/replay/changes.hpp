@@ -14,7 +14,7 @@
 
 namespace rangescope::analyze::replay {
 
-using Ids = std::span<const std::uint32_t>;
+using Ids = std::span<const Id>;
 
 /// Operations take `factor` times as long: a product at another precision, a slower GPU, a rank as
 /// fast as the others.
@@ -31,7 +31,7 @@ using Ids = std::span<const std::uint32_t>;
 /// One kernel does the work of several that follow one another: a chain of element-wise kernels,
 /// attention by hand, an optimizer parameter by parameter.
 struct Fusion {
-  std::vector<std::uint32_t> works;
+  std::vector<Id> works;
   std::int64_t duration_ns = 0;  ///< of the one
 };
 [[nodiscard]] Graph fused(const Graph& graph, std::span<const Fusion> fusions);
@@ -59,12 +59,12 @@ struct GraphCost {
 /// Chains of work that do not depend on each other run side by side, each in a stream of its own.
 /// `room`: the share of the GPU that each chain fills; together they are as slow as those exceed 1.
 struct Chain {
-  std::vector<std::uint32_t> works;
+  std::vector<Id> works;
   double room = 1;
 };
 [[nodiscard]] Graph side_by_side(const Graph& graph, std::span<const Chain> chains);
 
 /// A call that launched a work, kNone where it was not recorded.
-[[nodiscard]] std::uint32_t launch_of(const Graph& graph, std::uint32_t work);
+[[nodiscard]] Id launch_of(const Graph& graph, Id work);
 
 }  // namespace rangescope::analyze::replay

@@ -34,9 +34,9 @@ Program loop(const std::function<void(Program&)>& step, std::uint32_t streams = 
 }
 
 /// The operations of a kind in runs of `count`: those of each step.
-std::vector<std::vector<std::uint32_t>> by_step(const Graph& graph, Kind kind, std::size_t count) {
+std::vector<std::vector<Id>> by_step(const Graph& graph, Kind kind, std::size_t count) {
   const auto operations = operations_of(graph, kind);
-  std::vector<std::vector<std::uint32_t>> steps;
+  std::vector<std::vector<Id>> steps;
   for (std::size_t first = 0; first + count <= operations.size(); first += count) {
     steps.emplace_back(operations.begin() + static_cast<std::ptrdiff_t>(first),
                        operations.begin() + static_cast<std::ptrdiff_t>(first + count));
@@ -75,7 +75,7 @@ TEST(ReplayChanges, RemovedWorkTakesItsCallAlong) {
   };
   const Program before = loop(with);
   const Graph graph = graph_of(before.session());
-  std::vector<std::uint32_t> casts;
+  std::vector<Id> casts;
   for (const auto& kernels : by_step(graph, Kind::kKernel, 2)) casts.push_back(kernels[1]);
   const Graph changed = without(graph, casts);
   EXPECT_EQ(operations_of(changed, Kind::kCall).size(), std::size_t{kSteps});
@@ -92,7 +92,7 @@ TEST(ReplayChanges, ALongStretchBeforeRemovedWorkIsTheProgramsOwn) {
     program.kernel("cast", 2 * kMicrosecond);
   });
   const Graph graph = graph_of(before.session());
-  std::vector<std::uint32_t> casts;
+  std::vector<Id> casts;
   for (const auto& kernels : by_step(graph, Kind::kKernel, 3)) casts.push_back(kernels[2]);
   EXPECT_GT(replayed(without(graph, casts), before, "loop"), kSteps * 890 * kMicrosecond);
 }
@@ -201,8 +201,8 @@ TEST(ReplayChanges, BatchesMadeAhead) {
     program.wait();
   });
   const Graph graph = graph_of(before.session());
-  std::vector<std::uint32_t> batches;
-  for (const std::uint32_t stretch : operations_of(graph, Kind::kStretch)) {
+  std::vector<Id> batches;
+  for (const Id stretch : operations_of(graph, Kind::kStretch)) {
     if (graph.operations[stretch].duration_ns > 3'000 * kMicrosecond) batches.push_back(stretch);
   }
   ASSERT_EQ(batches.size(), std::size_t{kSteps});

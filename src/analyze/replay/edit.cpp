@@ -4,12 +4,12 @@
 
 namespace rangescope::analyze::replay {
 
-std::uint32_t Edit::add_lane(Lane lane) {
+Id Edit::add_lane(Lane lane) {
   graph_.lanes.push_back(lane);
-  return static_cast<std::uint32_t>(graph_.lanes.size() - 1);
+  return static_cast<Id>(graph_.lanes.size() - 1);
 }
 
-std::vector<Dependency>& Edit::dependencies(std::uint32_t id) {
+std::vector<Dependency>& Edit::dependencies(Id id) {
   const auto [entry, is_new] = changed_.try_emplace(id);
   if (is_new) {
     const auto recorded = std::as_const(graph_).dependencies_of(id);
@@ -18,12 +18,12 @@ std::vector<Dependency>& Edit::dependencies(std::uint32_t id) {
   return entry->second;
 }
 
-void Edit::depend(std::uint32_t id, std::uint32_t on, std::int64_t lag_ns, Reason reason) {
+void Edit::depend(Id id, Id on, std::int64_t lag_ns, Reason reason) {
   if (on == model::kNone) return;
   dependencies(id).push_back({lag_ns, on, reason});
 }
 
-std::span<const Dependency> Edit::current_dependencies(std::uint32_t id) const {
+std::span<const Dependency> Edit::current_dependencies(Id id) const {
   const auto changed = changed_.find(id);
   if (changed != changed_.end()) return changed->second;
   return graph_.dependencies_of(id);
@@ -31,7 +31,7 @@ std::span<const Dependency> Edit::current_dependencies(std::uint32_t id) const {
 
 /// Of several before it the one that ended last in the recording. Who stands in for the first
 /// operation of a lane is the begin of the recording, and its lag, which tells when the lane began.
-Edit::StandIn Edit::stand_in(std::uint32_t id, const std::vector<StandIn>& numbered) const {
+Edit::StandIn Edit::stand_in(Id id, const std::vector<StandIn>& numbered) const {
   const Dependency* latest = nullptr;
   for (const Dependency& dependency : current_dependencies(id)) {
     if (dependency.reason != Reason::kOrder) continue;
@@ -47,8 +47,8 @@ Edit::StandIn Edit::stand_in(std::uint32_t id, const std::vector<StandIn>& numbe
 
 std::vector<Edit::StandIn> Edit::number() {
   std::vector<StandIn> numbered(graph_.size());
-  std::uint32_t kept = 0;
-  for (std::uint32_t id = 0; id < graph_.size(); ++id) {
+  Id kept = 0;
+  for (Id id = 0; id < graph_.size(); ++id) {
     if (removed_[id]) {
       numbered[id] = stand_in(id, numbered);
     } else {
@@ -66,7 +66,7 @@ Graph Edit::finish() {
   edited.operations.reserve(graph_.size());
   edited.first_dependency.reserve(graph_.first_dependency.size());
   edited.dependencies.reserve(graph_.dependencies.size());
-  for (std::uint32_t id = 0; id < graph_.size(); ++id) {
+  for (Id id = 0; id < graph_.size(); ++id) {
     if (removed_[id]) continue;
     edited.operations.push_back(graph_.operations[id]);
     for (Dependency dependency : current_dependencies(id)) {
@@ -75,7 +75,7 @@ Graph Edit::finish() {
       dependency.lag_ns += on.lag_ns;
       edited.dependencies.push_back(dependency);
     }
-    edited.first_dependency.push_back(static_cast<std::uint32_t>(edited.dependencies.size()));
+    edited.first_dependency.push_back(static_cast<Id>(edited.dependencies.size()));
   }
   return edited;
 }

@@ -16,31 +16,31 @@ class Edit {
  public:
   explicit Edit(const Graph& graph) : graph_(graph), removed_(graph.size()) {}
 
-  [[nodiscard]] Operation& operation(std::uint32_t id) { return graph_.operations[id]; }
+  [[nodiscard]] Operation& operation(Id id) { return graph_.operations[id]; }
   [[nodiscard]] const Graph& graph() const { return graph_; }
-  [[nodiscard]] bool is_removed(std::uint32_t id) const { return removed_[id]; }
+  [[nodiscard]] bool is_removed(Id id) const { return removed_[id]; }
 
-  void remove(std::uint32_t id) { removed_[id] = true; }
-  std::uint32_t add_lane(Lane lane);
+  void remove(Id id) { removed_[id] = true; }
+  Id add_lane(Lane lane);
   /// The dependencies of an operation, to be changed; all must be on operations before it.
-  [[nodiscard]] std::vector<Dependency>& dependencies(std::uint32_t id);
+  [[nodiscard]] std::vector<Dependency>& dependencies(Id id);
   /// Ignored where `on` is kNone.
-  void depend(std::uint32_t id, std::uint32_t on, std::int64_t lag_ns, Reason reason);
+  void depend(Id id, Id on, std::int64_t lag_ns, Reason reason);
 
   [[nodiscard]] Graph finish();
 
  private:
   struct StandIn {
-    std::uint32_t id = 0;  ///< in the new graph
+    Id id = 0;  ///< in the new graph
     std::int64_t lag_ns = 0;
   };
   [[nodiscard]] std::vector<StandIn> number();
-  [[nodiscard]] StandIn stand_in(std::uint32_t id, const std::vector<StandIn>& numbered) const;
-  [[nodiscard]] std::span<const Dependency> current_dependencies(std::uint32_t id) const;
+  [[nodiscard]] StandIn stand_in(Id id, const std::vector<StandIn>& numbered) const;
+  [[nodiscard]] std::span<const Dependency> current_dependencies(Id id) const;
 
   Graph graph_;
   std::vector<bool> removed_;
-  std::unordered_map<std::uint32_t, std::vector<Dependency>> changed_;
+  std::unordered_map<Id, std::vector<Dependency>> changed_;
 };
 
 }  // namespace rangescope::analyze::replay

@@ -24,6 +24,9 @@
 
 namespace rangescope::analyze::replay {
 
+/// An index: of an operation or a lane of a graph, or of an item of the session.
+using Id = std::uint32_t;
+
 enum class Kind : std::uint8_t {
   kBegin,    ///< of the recording: operation 0, the only one of its kind
   kStretch,  ///< what a thread does between calls
@@ -43,8 +46,8 @@ inline constexpr std::size_t kKinds = 8;
 struct Operation {
   std::int64_t start_ns = 0, end_ns = 0;  ///< as recorded
   std::int64_t duration_ns = 0;           ///< without waiting for anything
-  std::uint32_t lane = 0;                 ///< index into Graph::lanes
-  std::uint32_t source =
+  Id lane = 0;                            ///< index into Graph::lanes
+  Id source =
       model::kNone;  ///< index into Session's launches, kernels, copies, memsets, graph_launches
   Kind kind = Kind::kStretch;
 };
@@ -66,16 +69,16 @@ enum class Reason : std::uint8_t {
 
 struct Dependency {
   std::int64_t lag_ns =
-      0;  ///< from the end of that operation; negative where a call returns a little early
-  std::uint32_t on = 0;  ///< index into Graph::operations
+      0;      ///< from the end of that operation; negative where a call returns a little early
+  Id on = 0;  ///< index into Graph::operations
   Reason reason = Reason::kOrder;
 };
 
 /// A thread or a stream of the session; work that a change moves is in neither.
 struct Lane {
-  std::uint32_t process = model::kNone;
-  std::uint32_t thread = model::kNone;  ///< index into Session::threads
-  std::uint32_t stream = model::kNone;  ///< index into Session::streams
+  Id process = model::kNone;
+  Id thread = model::kNone;  ///< index into Session::threads
+  Id stream = model::kNone;  ///< index into Session::streams
 };
 
 /// How long after what it depends on an operation begins where nothing else holds it: medians of
@@ -94,28 +97,28 @@ struct Latencies {
 struct Graph {
   std::vector<Lane> lanes;
   std::vector<Operation> operations;
-  std::vector<std::uint32_t> first_dependency{0};  ///< by operation; one more than there are
+  std::vector<Id> first_dependency{0};  ///< by operation; one more than there are
   std::vector<Dependency> dependencies;
   Latencies latencies;
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(operations.size()); }
-  [[nodiscard]] std::span<const Dependency> dependencies_of(std::uint32_t operation) const;
-  [[nodiscard]] std::span<Dependency> dependencies_of(std::uint32_t operation);
+  [[nodiscard]] std::span<const Dependency> dependencies_of(Id operation) const;
+  [[nodiscard]] std::span<Dependency> dependencies_of(Id operation);
   /// What it depends on for that reason, kNone where there is nothing.
-  [[nodiscard]] std::uint32_t find_dependency(std::uint32_t operation, Reason reason) const;
+  [[nodiscard]] Id find_dependency(Id operation, Reason reason) const;
 };
 
 /// Operations of each lane, in order.
 class LaneIndex {
  public:
   explicit LaneIndex(const Graph& graph);
-  [[nodiscard]] std::span<const std::uint32_t> operations_of(std::uint32_t lane) const;
+  [[nodiscard]] std::span<const Id> operations_of(Id lane) const;
   /// The lane of a thread of the session, kNone where it has none.
-  [[nodiscard]] std::uint32_t lane_of_thread(std::uint32_t thread) const;
+  [[nodiscard]] Id lane_of_thread(Id thread) const;
 
  private:
-  std::vector<std::uint32_t> first_, operations_;
-  std::vector<std::uint32_t> lane_of_thread_;
+  std::vector<Id> first_, operations_;
+  std::vector<Id> lane_of_thread_;
 };
 
 }  // namespace rangescope::analyze::replay

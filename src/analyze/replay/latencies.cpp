@@ -29,7 +29,7 @@ struct Lags {
 
 Lags lags_of(const Timeline& timeline, const StreamOrder& order) {
   Lags lags;
-  for (std::uint32_t index = 0; index < timeline.works.size(); ++index) {
+  for (Id index = 0; index < timeline.works.size(); ++index) {
     const Work& work = timeline.works[index];
     if (work.call == model::kNone) continue;
     const Call& call = timeline.calls[work.call];

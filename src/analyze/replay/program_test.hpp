@@ -28,22 +28,21 @@ class Program {
       : queue_(queue), free_ns_(streams), ends_(streams) {
     process_ = builder_.process(1);
     thread_ = builder_.thread(process_, 1);
-    const std::uint32_t device = builder_.device(process_, 0);
-    for (std::uint32_t stream = 0; stream < streams; ++stream)
-      builder_.stream(process_, device, 7 + stream);
+    const Id device = builder_.device(process_, 0);
+    for (Id stream = 0; stream < streams; ++stream) builder_.stream(process_, device, 7 + stream);
   }
 
   void compute(std::int64_t ns) { now_ns_ += ns; }
 
-  std::uint32_t kernel(std::string_view name, std::int64_t ns, std::uint32_t stream = 0) {
-    const std::uint32_t launch = call(model::LaunchKind::kKernel, stream);
+  Id kernel(std::string_view name, std::int64_t ns, Id stream = 0) {
+    const Id launch = call(model::LaunchKind::kKernel, stream);
     const std::int64_t start_ns = run(ns, stream);
     return builder_.kernel(launch, name, start_ns, start_ns + ns, stream);
   }
 
   /// From pinned memory; returns at once.
-  void copy(std::int64_t ns, std::uint64_t bytes, std::uint32_t stream = 0) {
-    const std::uint32_t launch = call(model::LaunchKind::kCopy, stream);
+  void copy(std::int64_t ns, std::uint64_t bytes, Id stream = 0) {
+    const Id launch = call(model::LaunchKind::kCopy, stream);
     const std::int64_t start_ns = run(ns, stream);
     builder_.copy(launch, start_ns, start_ns + ns, bytes, model::CopyKind::kHostToDevice, stream);
   }
@@ -55,8 +54,7 @@ class Program {
     const std::int64_t start_ns = std::max(now_ns_, free_ns_[0] + kOrder_ns);
     free_ns_[0] = start_ns + ns;
     now_ns_ = free_ns_[0];
-    const std::uint32_t launch =
-        builder_.launch(thread_, called_ns, now_ns_, model::LaunchKind::kCopy);
+    const Id launch = builder_.launch(thread_, called_ns, now_ns_, model::LaunchKind::kCopy);
     builder_.copy(launch, start_ns, start_ns + ns, bytes, model::CopyKind::kHostToDevice);
   }
 
@@ -68,9 +66,7 @@ class Program {
   }
 
   /// Work of stream `to` waits for what stream `from` has to do now.
-  void wait_event(std::uint32_t from, std::uint32_t to) {
-    free_ns_[to] = std::max(free_ns_[to], free_ns_[from]);
-  }
+  void wait_event(Id from, Id to) { free_ns_[to] = std::max(free_ns_[to], free_ns_[from]); }
 
   void begin(std::string_view name) { open_.push_back({std::string(name), now_ns_}); }
   void end() {
@@ -94,14 +90,14 @@ class Program {
   }
 
  private:
-  std::uint32_t call(model::LaunchKind kind, std::uint32_t stream) {
+  Id call(model::LaunchKind kind, Id stream) {
     const std::int64_t called_ns = now_ns_;
     now_ns_ += kCall_ns;
     const std::vector<std::int64_t>& ends = ends_[stream];
     if (ends.size() >= queue_) now_ns_ = std::max(now_ns_, ends[ends.size() - queue_]);
     return builder_.launch(thread_, called_ns, now_ns_, kind);
   }
-  std::int64_t run(std::int64_t ns, std::uint32_t stream) {
+  std::int64_t run(std::int64_t ns, Id stream) {
     const std::int64_t start_ns = std::max(now_ns_ + kLaunch_ns, free_ns_[stream] + kOrder_ns);
     free_ns_[stream] = start_ns + ns;
     ends_[stream].push_back(free_ns_[stream]);
@@ -109,7 +105,7 @@ class Program {
   }
 
   analyze::testing::SessionBuilder builder_;
-  std::uint32_t process_ = 0, thread_ = 0;
+  Id process_ = 0, thread_ = 0;
   std::int64_t now_ns_ = 1'000'000;
   std::size_t queue_;
   std::vector<std::int64_t> free_ns_;            ///< by stream
@@ -119,9 +115,9 @@ class Program {
 };
 
 /// The operations of a kind, in order.
-[[nodiscard]] inline std::vector<std::uint32_t> operations_of(const Graph& graph, Kind kind) {
-  std::vector<std::uint32_t> found;
-  for (std::uint32_t id = 0; id < graph.size(); ++id) {
+[[nodiscard]] inline std::vector<Id> operations_of(const Graph& graph, Kind kind) {
+  std::vector<Id> found;
+  for (Id id = 0; id < graph.size(); ++id) {
     if (graph.operations[id].kind == kind) found.push_back(id);
   }
   return found;

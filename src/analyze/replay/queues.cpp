@@ -18,7 +18,8 @@ constexpr double kAgree = 0.05;
 
 /// A call that launched work, which is the `position`th of its stream.
 struct Launching {
-  std::uint32_t call = 0, position = 0;
+  Id call = 0;
+  std::uint32_t position = 0;
   std::uint32_t under_way =
       0;  ///< launches of the stream that had not ended when the call returned
   bool is_long = false;
@@ -26,15 +27,14 @@ struct Launching {
 
 class StreamQueue {
  public:
-  StreamQueue(const Timeline& timeline, const std::vector<std::uint32_t>& works,
-              std::int64_t call_ns)
+  StreamQueue(const Timeline& timeline, const std::vector<Id>& works, std::int64_t call_ns)
       : works_(works) {
     std::vector<std::int64_t> ends;
-    for (const std::uint32_t work : works) ends.push_back(timeline.works[work].end_ns);
+    for (const Id work : works) ends.push_back(timeline.works[work].end_ns);
     std::ranges::sort(ends);
     const std::int64_t long_ns = std::max(kQueuedCall_ns, kQueuedCallTimes * call_ns);
     for (std::uint32_t position = 0; position < works.size(); ++position) {
-      const std::uint32_t index = timeline.works[works[position]].call;
+      const Id index = timeline.works[works[position]].call;
       if (index == model::kNone) continue;
       const Call& call = timeline.calls[index];
       if (call.blocks || call.first_work != works[position]) continue;
@@ -77,7 +77,7 @@ class StreamQueue {
     return std::abs(difference) <= kAgree * static_cast<double>(depth);
   }
 
-  const std::vector<std::uint32_t>& works_;
+  const std::vector<Id>& works_;
   std::vector<Launching> launching_;
 };
 
@@ -88,8 +88,8 @@ Queues queues_of(const Timeline& timeline, std::size_t streams, std::int64_t cal
   queues.depth.assign(streams, Queues::kNeverFull);
   queues.awaited.assign(timeline.calls.size(), model::kNone);
   queues.found_full.assign(timeline.calls.size(), false);
-  std::vector<std::vector<std::uint32_t>> works(streams);
-  for (std::uint32_t work = 0; work < timeline.works.size(); ++work) {
+  std::vector<std::vector<Id>> works(streams);
+  for (Id work = 0; work < timeline.works.size(); ++work) {
     works[timeline.works[work].stream].push_back(work);
   }
   for (std::size_t stream = 0; stream < streams; ++stream) {

@@ -16,8 +16,7 @@ namespace rangescope::analyze::replay {
 struct Queues {
   static constexpr std::uint32_t kNeverFull = 0;
   std::vector<std::uint32_t> depth;  ///< by stream of the session
-  std::vector<std::uint32_t>
-      awaited;                   ///< by call: the work that has to end before it returns, or kNone
+  std::vector<Id> awaited;       ///< by call: the work that has to end before it returns, or kNone
   std::vector<bool> found_full;  ///< by call: it waited in the recording
 };
 

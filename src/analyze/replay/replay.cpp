@@ -21,7 +21,7 @@ Times replay(const Graph& graph) {
   Times times;
   times.start_ns.resize(graph.size());
   times.end_ns.resize(graph.size());
-  for (std::uint32_t id = 0; id < graph.size(); ++id) {
+  for (Id id = 0; id < graph.size(); ++id) {
     const Operation& operation = graph.operations[id];
     std::int64_t start_ns = graph.operations.front().start_ns;
     std::int64_t held_until_ns = start_ns;
@@ -36,17 +36,17 @@ Times replay(const Graph& graph) {
   return times;
 }
 
-std::int64_t ReplayedClock::moment(std::uint32_t thread, std::int64_t recorded_ns) const {
-  const std::uint32_t lane = lanes_.lane_of_thread(thread);
+std::int64_t ReplayedClock::moment(Id thread, std::int64_t recorded_ns) const {
+  const Id lane = lanes_.lane_of_thread(thread);
   if (lane == model::kNone) return recorded_ns;
-  const std::span<const std::uint32_t> operations = lanes_.operations_of(lane);
-  const auto start_of = [&](std::uint32_t id) { return graph_.operations[id].start_ns; };
+  const std::span<const Id> operations = lanes_.operations_of(lane);
+  const auto start_of = [&](Id id) { return graph_.operations[id].start_ns; };
   const auto next = std::ranges::upper_bound(operations, recorded_ns, {}, start_of);
   if (next == operations.begin()) {
-    const std::uint32_t first = operations.front();
+    const Id first = operations.front();
     return times_.start_ns[first] - (start_of(first) - recorded_ns);
   }
-  const std::uint32_t id = *(next - 1);
+  const Id id = *(next - 1);
   const Operation& operation = graph_.operations[id];
   if (recorded_ns <= operation.end_ns) {
     return interpolate(recorded_ns, operation.start_ns, operation.end_ns, times_.start_ns[id],

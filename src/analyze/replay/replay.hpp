@@ -19,7 +19,7 @@ struct Times {
 
 /// A stretch of a thread of the session, as recorded: an instance of a range.
 struct Span {
-  std::uint32_t thread = 0;
+  Id thread = 0;
   std::int64_t start_ns = 0, end_ns = 0;
 };
 
@@ -31,7 +31,7 @@ class ReplayedClock {
       : graph_(graph), times_(times), lanes_(graph) {}
 
   /// O(log operations of the thread). A thread without calls keeps its times.
-  [[nodiscard]] std::int64_t moment(std::uint32_t thread, std::int64_t recorded_ns) const;
+  [[nodiscard]] std::int64_t moment(Id thread, std::int64_t recorded_ns) const;
   [[nodiscard]] std::int64_t length(const Span& span) const;
 
  private:

@@ -7,27 +7,27 @@ namespace rangescope::analyze::replay {
 namespace {
 
 /// A work, and one that it follows.
-using Pair = std::pair<std::uint32_t, std::uint32_t>;
+using Pair = std::pair<Id, Id>;
 
-std::vector<std::vector<std::uint32_t>> works_by_stream(const std::vector<Work>& works) {
-  std::vector<std::vector<std::uint32_t>> by_stream;
-  for (std::uint32_t work = 0; work < works.size(); ++work) {
-    const std::uint32_t stream = works[work].stream;
+std::vector<std::vector<Id>> works_by_stream(const std::vector<Work>& works) {
+  std::vector<std::vector<Id>> by_stream;
+  for (Id work = 0; work < works.size(); ++work) {
+    const Id stream = works[work].stream;
     if (stream >= by_stream.size()) by_stream.resize(stream + 1);
     by_stream[stream].push_back(work);
   }
   return by_stream;
 }
 
-void order_stream(const std::vector<Work>& works, const std::vector<std::uint32_t>& by_start,
+void order_stream(const std::vector<Work>& works, const std::vector<Id>& by_start,
                   std::vector<Pair>& pairs) {
-  std::vector<std::uint32_t> by_end = by_start;
-  const auto end_of = [&](std::uint32_t work) { return works[work].end_ns; };
+  std::vector<Id> by_end = by_start;
+  const auto end_of = [&](Id work) { return works[work].end_ns; };
   if (!std::ranges::is_sorted(by_end, {}, end_of)) std::ranges::stable_sort(by_end, {}, end_of);
 
   std::size_t ended = 0;
-  std::uint32_t previous = model::kNone, last_ended = model::kNone;
-  for (const std::uint32_t work : by_start) {
+  Id previous = model::kNone, last_ended = model::kNone;
+  for (const Id work : by_start) {
     const std::size_t ended_before = ended;
     bool follows_previous = previous == model::kNone || works[work].in_graph;
     while (ended < by_end.size() && by_end[ended] < work &&
@@ -57,11 +57,11 @@ StreamOrder::StreamOrder(const std::vector<Work>& works)
   }
   for (std::size_t work = 0; work < works.size(); ++work) first_[work + 1] += first_[work];
   before_.resize(pairs.size());
-  std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
+  std::vector<Id> next(first_.begin(), first_.end() - 1);
   for (const auto& [work, follows] : pairs) before_[next[work]++] = follows;
 }
 
-std::span<const std::uint32_t> StreamOrder::before(std::uint32_t work) const {
+std::span<const Id> StreamOrder::before(Id work) const {
   return std::span(before_).subspan(first_[work], first_[work + 1] - first_[work]);
 }
 

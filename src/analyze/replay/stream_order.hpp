@@ -19,13 +19,13 @@ class StreamOrder {
   explicit StreamOrder(const std::vector<Work>& works);
 
   /// Indexes into Timeline::works, all before `work`.
-  [[nodiscard]] std::span<const std::uint32_t> before(std::uint32_t work) const;
+  [[nodiscard]] std::span<const Id> before(Id work) const;
   /// When the last of those ended; nothing where it is the first.
-  [[nodiscard]] std::int64_t end_before(std::uint32_t work) const { return end_before_[work]; }
+  [[nodiscard]] std::int64_t end_before(Id work) const { return end_before_[work]; }
   static constexpr std::int64_t kNothing = INT64_MIN;
 
  private:
-  std::vector<std::uint32_t> first_, before_;
+  std::vector<Id> first_, before_;
   std::vector<std::int64_t> end_before_;
 };
 

@@ -21,7 +21,7 @@ bool waits_for_device(std::string_view name) {
   return frees && name.find("Async") == std::string_view::npos;
 }
 
-Call call_of(const model::Launch& launch, std::uint32_t index, const model::Strings& strings) {
+Call call_of(const model::Launch& launch, Id index, const model::Strings& strings) {
   Call call;
   call.start_ns = launch.start_ns;
   call.end_ns = launch.end_ns;
@@ -36,7 +36,7 @@ Call call_of(const model::Launch& launch, std::uint32_t index, const model::Stri
 std::vector<Call> calls_by_thread(const model::Session& session) {
   std::vector<Call> calls;
   calls.reserve(session.launches.size());
-  for (std::uint32_t launch = 0; launch < session.launches.size(); ++launch) {
+  for (Id launch = 0; launch < session.launches.size(); ++launch) {
     calls.push_back(call_of(session.launches[launch], launch, session.strings));
   }
   const auto before = [](const Call& a, const Call& b) {
@@ -49,9 +49,9 @@ std::vector<Call> calls_by_thread(const model::Session& session) {
 }
 
 /// Leaves the outermost calls; returns the call that each launch of the session belongs to.
-std::vector<std::uint32_t> drop_nested(std::vector<Call>& calls) {
-  std::vector<std::uint32_t> call_of_launch(calls.size());
-  std::uint32_t kept = 0;
+std::vector<Id> drop_nested(std::vector<Call>& calls) {
+  std::vector<Id> call_of_launch(calls.size());
+  Id kept = 0;
   for (Call& call : calls) {
     const bool same_thread = kept > 0 && calls[kept - 1].thread == call.thread;
     const bool nested = same_thread && call.start_ns < calls[kept - 1].end_ns;
@@ -68,9 +68,9 @@ std::vector<std::uint32_t> drop_nested(std::vector<Call>& calls) {
 }
 
 template <class Item>
-void append_works(const std::vector<Item>& items, Kind kind,
-                  const std::vector<std::uint32_t>& call_of_launch, std::vector<Work>& works) {
-  for (std::uint32_t index = 0; index < items.size(); ++index) {
+void append_works(const std::vector<Item>& items, Kind kind, const std::vector<Id>& call_of_launch,
+                  std::vector<Work>& works) {
+  for (Id index = 0; index < items.size(); ++index) {
     const Item& item = items[index];
     Work work;
     work.start_ns = item.start_ns;
@@ -85,7 +85,7 @@ void append_works(const std::vector<Item>& items, Kind kind,
 }
 
 std::vector<Work> works_by_start(const model::Session& session,
-                                 const std::vector<std::uint32_t>& call_of_launch) {
+                                 const std::vector<Id>& call_of_launch) {
   std::vector<Work> works;
   works.reserve(session.kernels.size() + session.copies.size() + session.memsets.size() +
                 session.graph_launches.size());
@@ -98,7 +98,7 @@ std::vector<Work> works_by_start(const model::Session& session,
 }
 
 void link_calls(Timeline& timeline) {
-  for (std::uint32_t index = 0; index < timeline.works.size(); ++index) {
+  for (Id index = 0; index < timeline.works.size(); ++index) {
     const Work& work = timeline.works[index];
     if (work.call == model::kNone) continue;
     Call& call = timeline.calls[work.call];
@@ -147,7 +147,7 @@ void find_blocking(const model::Session& session, Timeline& timeline) {
 Timeline timeline_of(const model::Session& session) {
   Timeline timeline;
   timeline.calls = calls_by_thread(session);
-  const std::vector<std::uint32_t> call_of_launch = drop_nested(timeline.calls);
+  const std::vector<Id> call_of_launch = drop_nested(timeline.calls);
   timeline.works = works_by_start(session, call_of_launch);
   link_calls(timeline);
   find_blocking(session, timeline);

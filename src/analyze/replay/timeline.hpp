@@ -18,21 +18,21 @@ namespace rangescope::analyze::replay {
 
 struct Call {
   std::int64_t start_ns = 0, end_ns = 0;
-  std::uint32_t thread = 0;
-  std::uint32_t launch = 0;   ///< index into Session::launches
+  Id thread = 0;
+  Id launch = 0;              ///< index into Session::launches
   bool synchronizes = false;  ///< it does nothing but wait
   bool blocks = false;        ///< it returns when the work that it launched has ended
   /// Of what it launched, indexes into Timeline::works: what began first, and what ended last.
-  std::uint32_t first_work = model::kNone, last_work = model::kNone;
+  Id first_work = model::kNone, last_work = model::kNone;
 
   [[nodiscard]] bool launched() const { return first_work != model::kNone; }
 };
 
 struct Work {
   std::int64_t start_ns = 0, end_ns = 0;
-  std::uint32_t call = model::kNone;  ///< index into Timeline::calls
-  std::uint32_t stream = 0;           ///< index into Session::streams
-  std::uint32_t source = 0;           ///< index into the vector of its kind
+  Id call = model::kNone;  ///< index into Timeline::calls
+  Id stream = 0;           ///< index into Session::streams
+  Id source = 0;           ///< index into the vector of its kind
   Kind kind = Kind::kKernel;
   bool in_graph = false;  ///< a node of a CUDA graph: its graph orders it, not its stream
 };
