@@ -1,8 +1,9 @@
 """Cuts a native capture to the last steps of its loop, and takes the names of folders out of it.
-usage: trim_capture.py FROM TO STEPS [SKIPPED]
+usage: trim_capture.py FROM TO STEPS
 
-FROM holds one PID.gpu and one PID.N.rstrace with the ranges `loop` and `step`. TO gets program.0.rstrace and program.gpu: the
-loop begins with the first step that is kept. What was launched before, and what that did, goes. The formats:
+FROM is a folder with one PID.gpu and one PID.N.rstrace, whose ranges are `loop` and `step`. TO gets
+both, cut: the loop begins with the first step that is kept; calls before it, and their work, go.
+Of a program whose GPU work lags behind its calls all steps have to be kept. The formats:
 src/wire/gpu.hpp, src/wire/native.hpp."""
 import pathlib
 import struct
