@@ -21,7 +21,8 @@
 /* Where a rank is, in memory that all share: the file $MEETING. */
 struct place {
   atomic_int arrivals; /* at calls in which it will wait for rank 1 */
-  atomic_int readings; /* of the clock by its main thread since then: the call has begun, as a recorder of calls has it */
+  atomic_int
+      readings; /* of the clock by its main thread since then: the call has begun, as a recorder of calls has it */
 };
 enum { kRanks = 16 };
 static struct place* places;

@@ -8,7 +8,7 @@ namespace {
 /// Threads that call side by side are rarely quiet for so long, nor does another one make so many
 /// calls meanwhile.
 constexpr std::int64_t kQuiet_ns = 50'000;
-constexpr std::ptrdiff_t kLeastCalls = 3;
+constexpr std::ptrdiff_t kLeastCallsOfOthers = 3;
 /// A thread that began so soon after a call of another one was started or woken by it.
 constexpr std::int64_t kWokenWithin_ns = 10'000'000;
 
@@ -44,7 +44,8 @@ class HandOvers {
     }
     const std::int64_t quiet_since_ns = calls_[call - 1].end_ns;
     const auto quiet = std::ranges::upper_bound(by_end, quiet_since_ns, {}, end_of());
-    const bool waited = resumed_ns - quiet_since_ns >= kQuiet_ns && resumed - quiet >= kLeastCalls;
+    const bool waited =
+        resumed_ns - quiet_since_ns >= kQuiet_ns && resumed - quiet >= kLeastCallsOfOthers;
     return waited ? last : model::kNone;
   }
 
@@ -61,7 +62,7 @@ class HandOvers {
 
   /// The thread of `call` makes several calls before that of `last` makes another.
   [[nodiscard]] bool takes_over(Id call, Id last) const {
-    const Id several = call + static_cast<Id>(kLeastCalls) - 1;
+    const Id several = call + static_cast<Id>(kLeastCallsOfOthers) - 1;
     const bool makes_several =
         several < calls_.size() && calls_[several].thread == calls_[call].thread;
     return makes_several && is_quiet_after(last, several);

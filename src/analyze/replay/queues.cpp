@@ -12,7 +12,7 @@ constexpr std::int64_t kQueuedCallTimes = 5;
 /// Fewer launches under way are no full queue; the smallest that is known has 1,024.
 constexpr std::uint32_t kLeastDepth = 500;
 /// So many calls have to agree.
-constexpr std::size_t kLeastCalls = 8;
+constexpr std::size_t kLeastCallsUnderWay = 8;
 /// They agree within this share of the depth.
 constexpr double kAgree = 0.05;
 
@@ -53,7 +53,7 @@ class StreamQueue {
       const bool waited = launching.is_long && launching.under_way >= kLeastDepth;
       if (waited) under_way.push_back(launching.under_way);
     }
-    if (under_way.size() < kLeastCalls) return Queues::kNeverFull;
+    if (under_way.size() < kLeastCallsUnderWay) return Queues::kNeverFull;
     const auto middle = under_way.begin() + static_cast<std::ptrdiff_t>(under_way.size() / 2);
     std::ranges::nth_element(under_way, middle);
     const std::uint32_t depth = *middle;
