@@ -154,7 +154,7 @@ class Native(Profiled):
     def test_samples_wake_only_who_reads_python(self):
         """Waking us costs a program more than the sample: without Python the sampler comes by itself, each 4 ms."""
         times, seconds = self.woken(SHARES, "shares", "1500")
-        self.assertLess(max(times.values()), 1.3 * 250 * seconds, times)
+        self.assertLess(max(times.values()), 2 * 250 * seconds, times)  # 999 more a second where each sample wakes us
 
     def test_a_large_frame_is_inside_the_copy(self):
         report, _ = self.profile(SHARES, "wide", "500")
