@@ -7,6 +7,7 @@
 
 #include "base/fs.hpp"
 #include "base/sqlite.hpp"
+#include "read/ncu/report/unpack.hpp"
 
 namespace rangescope::read {
 namespace registry_test {
@@ -93,8 +94,8 @@ constexpr std::string_view kNcuPage =
     "this is a page that ncu prints for people, which is not read | Give the report itself (.ncu-rep), or its CSV: "
     "ncu --import FILE.ncu-rep --csv --page raw > FILE.csv";
 constexpr std::string_view kNsysTable =
-    "this is a table of nsys stats, but not as CSV | Print it as CSV: nsys stats --report nvtx_sum,nvtx_kern_sum "
-    "--format csv FILE.nsys-rep > FILE.csv; or export the recording: nsys export --type sqlite FILE.nsys-rep";
+    "this is a table of nsys stats, but not as CSV | Print it as CSV: nsys stats --format csv FILE.nsys-rep > "
+    "FILE.csv; or export the recording: nsys export --type sqlite FILE.nsys-rep";
 constexpr std::string_view kAverages =
     "this is a table that PyTorch's key_averages() prints for people, which is not read | Give the profiler's trace: "
     "prof.export_chrome_trace(\"trace.json\")";
@@ -129,6 +130,21 @@ TEST(Lookalikes, PrintedPagesOfNcu) {
       failed.starts_with("this is what ncu prints while it runs, without results: ==ERROR== Failed to load "
                          "report file 'x.ncu-rep'. | "))
       << failed;
+}
+
+TEST(Lookalikes, EveryRecordedPageOfNcu) {
+  std::size_t pages = 0;
+  const std::filesystem::path recorded = RANGESCOPE_SOURCE_DIR "/tests/golden/ncu";
+  for (const auto& file : std::filesystem::directory_iterator(recorded)) {
+    if (!file.path().string().ends_with("_details.txt.zst")) continue;
+    const auto packed = base::read_file(file.path());
+    ASSERT_TRUE(packed);
+    const auto page = ncu_report::unpack(*packed, file.path().string());
+    ASSERT_TRUE(page);
+    EXPECT_EQ(answer_to(page->bytes), kNcuPage) << file.path();
+    ++pages;
+  }
+  EXPECT_GE(pages, 12u);
 }
 
 TEST(Lookalikes, PrintedTablesOfNsys) {
