@@ -28,7 +28,7 @@ struct Launching {
 class StreamQueue {
  public:
   StreamQueue(const Timeline& timeline, const std::vector<Id>& works, std::int64_t call_ns)
-      : works_(works) {
+      : timeline_(timeline), works_(works) {
     std::vector<std::int64_t> ends;
     for (const Id work : works) ends.push_back(timeline.works[work].end_ns);
     std::ranges::sort(ends);
@@ -66,17 +66,25 @@ class StreamQueue {
   void add_waits(std::uint32_t depth, Queues& queues) const {
     for (const Launching& launching : launching_) {
       if (launching.position < depth) continue;
-      queues.awaited[launching.call] = works_[launching.position - depth];
-      queues.found_full[launching.call] = launching.is_long && is_near(launching.under_way, depth);
+      const Id awaited = works_[launching.position - depth];
+      queues.awaited[launching.call] = awaited;
+      const bool waited = launching.is_long || ends_within(awaited, launching.call);
+      queues.found_full[launching.call] = waited && is_near(launching.under_way, depth);
     }
   }
 
  private:
+  /// A short wait for room is no long call.
+  [[nodiscard]] bool ends_within(Id work, Id call) const {
+    const std::int64_t end_ns = timeline_.works[work].end_ns;
+    return end_ns > timeline_.calls[call].start_ns && end_ns <= timeline_.calls[call].end_ns;
+  }
   static bool is_near(std::uint32_t count, std::uint32_t depth) {
     const double difference = static_cast<double>(count) - static_cast<double>(depth);
     return std::abs(difference) <= kAgree * static_cast<double>(depth);
   }
 
+  const Timeline& timeline_;
   const std::vector<Id>& works_;
   std::vector<Launching> launching_;
 };

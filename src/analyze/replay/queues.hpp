@@ -3,7 +3,7 @@
 //
 // A call that takes far longer than others, while hundreds of launches of its stream are under way,
 // waits for the oldest of them to end. Where such calls agree on the number, that is the depth of
-// the queue. O(n log n).
+// the queue; then a shorter call waited too if the oldest ended within it. O(n log n).
 #pragma once
 
 #include <cstdint>
