@@ -1,4 +1,4 @@
-// The same of further programs, to which nothing was fitted: what a kernel takes after a fix
+// The same of further programs, to which no constant was fitted: what a kernel takes after a fix
 // follows from the bytes it moves or its FLOPs, and from what other cards and programs showed.
 #include <gtest/gtest.h>
 
