@@ -243,6 +243,8 @@ struct Windows::State {
   void turn();
   [[nodiscard]] std::string sample_cpu(std::uint32_t window);
   void opened(std::int64_t start_ns);
+  /// Decides when the window that has just opened closes by itself, if its length is limited.
+  void plan_close();
   [[nodiscard]] std::string start();
   [[nodiscard]] std::string stop();
   [[nodiscard]] std::string status();
@@ -338,6 +340,12 @@ void Windows::State::opened(std::int64_t start_ns) {
   note(page.window);
 }
 
+void Windows::State::plan_close() {
+  if (choice.length) closes = Clock::now() + *choice.length;
+  // Windows of half the length: the last two hold all that is kept.
+  if (choice.keep_last) closes = Clock::now() + *choice.keep_last / 2;
+}
+
 std::string Windows::State::start() {
   if (open.start_ns != 0) return fmt::format("error window {} is open already\n", open.window);
   const pid_t pid = program;
@@ -361,8 +369,7 @@ std::string Windows::State::start() {
     (void)publish();
   }
   opened(page.start_ns);
-  if (choice.length) closes = Clock::now() + *choice.length;
-  if (choice.keep_last) closes = Clock::now() + *choice.keep_last / 2;
+  plan_close();
   return fmt::format("ok window {} is open{}\n", window, unsampled);
 }
 
@@ -417,7 +424,7 @@ void Windows::State::rotate() {
   ring.push_back({open.window, Clock::now(), {}});
   if (before) ring.back().recorder.emplace(std::move(*before));
   opened(page.start_ns);
-  closes = Clock::now() + *choice.keep_last / 2;
+  plan_close();
   if (choice.when) look(ring.back().window);
   while (!ring.empty() && Clock::now() - ring.front().at > *choice.keep_last) {
     fs::remove_all(base::in_place(folder_of(ring.front().window)), error);
@@ -510,7 +517,7 @@ void Windows::State::wait_for_program() {
   if (open.start_ns != 0) {
     open.attached_pid = static_cast<std::uint32_t>(program);
     note(1);
-    closes = Clock::now() + (choice.keep_last ? *choice.keep_last / 2 : *choice.length);
+    plan_close();
     return;
   }
   program_ns = sample::now_ns();
