@@ -76,7 +76,11 @@ __attribute__((noinline)) void clear_the_stack_below() {
 void holds() {
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   if (__builtin_cpu_supports("avx2") == 0) return;
-  alignas(32) static thread_local unsigned char wanted[32], vectors[16 * 32], zone[15 * 8];
+  alignas(32) static thread_local unsigned char wanted[32];
+  static thread_local struct {
+    unsigned char vectors[16 * 32];
+    unsigned char zone[15 * 8];
+  } after;  // one operand: unoptimized code has too few registers for two
   for (unsigned i = 0; i < sizeof wanted; ++i) wanted[i] = static_cast<unsigned char>(i * 7 + steps[10]);
   timespec until{};
   clock_gettime(CLOCK_MONOTONIC, &until);
@@ -92,16 +96,18 @@ void holds() {
       ".irp n,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16\n mov %%rax, -8*\\n(%%rsp)\n .endr\n"
       "mov %[until], %%rcx\n mov $230, %%edi\n mov $1, %%esi\n mov $1, %%edx\n xor %%r8d, %%r8d\n"
       "call *%[call]\n"
-      ".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n vmovdqa %%ymm\\n, 32*\\n(%[vectors])\n .endr\n"
-      ".irp n,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16\n mov -8*\\n(%%rsp), %%rcx\n mov %%rcx, 8*\\n-16(%[zone])\n .endr\n"
+      ".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n vmovdqu %%ymm\\n, 32*\\n(%[after])\n .endr\n"
+      ".irp n,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16\n mov -8*\\n(%%rsp), %%rcx\n mov %%rcx, 8*\\n+496(%[after])\n "
+      ".endr\n"
       "mov %%rbx, %%rsp\n"
       : "=&a"(answer)
-      : [wanted] "r"(wanted), [until] "r"(&until), [call] "r"(call), [vectors] "r"(vectors), [zone] "r"(zone)
+      : [wanted] "r"(wanted), [until] "r"(&until), [call] "r"(call), [after] "r"(&after)
       : "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3",
         "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
   check(answer == 0 && errno == 4711, "a sleep until a time was interrupted");
-  for (unsigned i = 0; i < sizeof vectors; ++i) check(vectors[i] == wanted[i % 32], "a vector register was changed");
-  for (unsigned i = 0; i < sizeof zone; ++i) check(zone[i] == wanted[i % 8], "the red zone was changed");
+  for (unsigned i = 0; i < sizeof after.vectors; ++i)
+    check(after.vectors[i] == wanted[i % 32], "a vector register was changed");
+  for (unsigned i = 0; i < sizeof after.zone; ++i) check(after.zone[i] == wanted[i % 8], "the red zone was changed");
 #endif
 }
 
