@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/source_dir.hpp"
 #include "base/text.hpp"
 #include "config/compose.hpp"
 #include "config/record.hpp"
@@ -39,7 +40,7 @@ Override given(const std::string& written, int position = 1) {
 
 Inputs shipped(const std::vector<std::string>& arguments = {}) {
   Inputs inputs;
-  inputs.shipped = fs::path(RANGESCOPE_SOURCE_DIR) / "conf";
+  inputs.shipped = fs::path(base::source_dir) / "conf";
   int index = 1;
   for (const std::string& written : arguments) {
     auto parsed = parse_override(written, argument(index++, written));
@@ -196,7 +197,7 @@ TEST(Compose, LayersInOrder) {
                 (folder.path / "dir/config.yaml").string() +
                 ":1:13: 2\n"
                 "  before " +
-                (fs::path(RANGESCOPE_SOURCE_DIR) / "conf/config.yaml").string() + ":22:9: null\n");
+                (fs::path(base::source_dir) / "conf/config.yaml").string() + ":22:9: null\n");
   EXPECT_TRUE(config->set_by_user("run.keep"));
   EXPECT_FALSE(config->set_by_user("device"));
 }

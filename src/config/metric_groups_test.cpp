@@ -9,11 +9,12 @@
 #include <filesystem>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 
 namespace rangescope::config {
 namespace metric_groups_test {
 
-const std::filesystem::path kConf = std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "conf";
+const std::filesystem::path kConf = std::filesystem::path(base::source_dir) / "conf";
 
 base::Error error_of(const std::string& yaml) {
   const auto folder = std::filesystem::temp_directory_path() / ("groups-" + std::to_string(::getpid()));

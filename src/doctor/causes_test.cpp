@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::doctor {
@@ -43,7 +44,7 @@ TEST(Causes, ExitCodeIsThatOfTheFirstFailure) {
 
 // After a change: RANGESCOPE_UPDATE_GOLDEN=1 build/release/bin/doctor_test
 TEST(Causes, ThePageIsTheCatalogue) {
-  const auto file = std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "docs" / "manual" / "causes.md";
+  const auto file = std::filesystem::path(base::source_dir) / "docs" / "manual" / "causes.md";
   if (std::getenv("RANGESCOPE_UPDATE_GOLDEN")) {
     ASSERT_TRUE(base::write_file(file, causes_page()).has_value());
     return;

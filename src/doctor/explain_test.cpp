@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "base/text.hpp"
 #include "collect/nsight/explain/shell.hpp"
 #include "collect/nsight/options.hpp"
@@ -23,7 +24,7 @@ using namespace collect;
 using namespace collect::command;
 
 collect::Abilities abilities(const std::string& name) {
-  auto text = base::read_file(fs::path(RANGESCOPE_SOURCE_DIR) / "conf/tools" / (name + ".json"));
+  auto text = base::read_file(fs::path(base::source_dir) / "conf/tools" / (name + ".json"));
   EXPECT_TRUE(text.has_value()) << name;
   auto parsed = collect::from_json(text ? *text : "");
   EXPECT_TRUE(parsed.has_value()) << name;
@@ -199,8 +200,7 @@ TEST(Explain, RangeExpressions) {
 // other is not (but for the kind of range that is meant).
 TEST(Explain, AgreesWithTheTruthTables) {
   const auto ncu = abilities("ncu-2024.1.1");
-  const auto text =
-      base::read_file(fs::path(RANGESCOPE_SOURCE_DIR) / "tests/golden/nvtx-grammar/nvtx_grammar_2024.1.txt");
+  const auto text = base::read_file(fs::path(base::source_dir) / "tests/golden/nvtx-grammar/nvtx_grammar_2024.1.txt");
   ASSERT_TRUE(text.has_value());
   std::size_t rows = 0;
   for (const std::string_view row : base::split(*text, '\n')) {
@@ -403,7 +403,7 @@ TEST(Explain, CombinedMistakesAreAllNamed) {
 // The help texts of the tools themselves: ncu writes `arg` behind an option that takes a value, nsys a `=`.
 TEST(Explain, ArityIsThatOfTheHelpTexts) {
   std::size_t options = 0;
-  for (const auto& file : fs::directory_iterator(fs::path(RANGESCOPE_SOURCE_DIR) / "tests/golden/help")) {
+  for (const auto& file : fs::directory_iterator(fs::path(base::source_dir) / "tests/golden/help")) {
     const std::string name = file.path().stem().string(), tool = name.substr(0, name.find('-'));
     const auto text = base::read_file(file.path());
     ASSERT_TRUE(text.has_value());

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "collect/nsight/explain/explain.hpp"
 #include "doctor/causes.hpp"
 
@@ -12,7 +13,7 @@ namespace rangescope::doctor {
 namespace lines_test {
 
 collect::Abilities abilities(const std::string& name) {
-  const auto text = base::read_file(std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "conf/tools" / (name + ".json"));
+  const auto text = base::read_file(std::filesystem::path(base::source_dir) / "conf/tools" / (name + ".json"));
   auto parsed = collect::from_json(text.value_or(""));
   EXPECT_TRUE(parsed.has_value()) << name;
   return parsed.value_or(collect::Abilities{});

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <set>
 
+#include "base/source_dir.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::model {
@@ -63,7 +64,7 @@ std::string unrepr(std::string_view text) {
 }
 
 std::vector<std::string> lines_of(const std::string& file) {
-  std::ifstream in(std::string(RANGESCOPE_SOURCE_DIR) + "/tests/golden/nvtx-grammar/" + file);
+  std::ifstream in(std::string(base::source_dir) + "/tests/golden/nvtx-grammar/" + file);
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;

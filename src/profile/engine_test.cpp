@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "base/temporary_folder.hpp"
 #include "config/compose.hpp"
 #include "profile/captures.hpp"
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 class Engine : public testing::Test {
  protected:
   void SetUp() override {
-    const fs::path source = RANGESCOPE_SOURCE_DIR;
+    const fs::path source = base::source_dir;
     ::setenv("RANGESCOPE_NCU", (source / "tests/standin/ncu").c_str(), 1);
     ::setenv("RANGESCOPE_NSYS", (source / "tests/standin/nsys").c_str(), 1);
     ::setenv("XDG_CACHE_HOME", (folder_.path() / "cache").c_str(), 1);
@@ -31,7 +32,7 @@ class Engine : public testing::Test {
 
   Done profile(const std::vector<std::string>& words, const std::vector<std::string>& program, int repeat = 1) {
     config::Inputs in;
-    in.shipped = fs::path(RANGESCOPE_SOURCE_DIR) / "conf";
+    in.shipped = fs::path(base::source_dir) / "conf";
     for (const std::string& word : words) {
       auto parsed = config::parse_override(word, {.source = config::Source::kOverride, .name = word});
       EXPECT_TRUE(parsed) << word;

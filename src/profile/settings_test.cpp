@@ -1,4 +1,5 @@
 #include "profile/settings.hpp"
+#include "base/source_dir.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +13,7 @@ using Words = std::vector<std::string>;
 /// The shipped configuration with these assignments, by the command line or by the environment.
 config::Config composed(const Words& assignments, config::Source source = config::Source::kOverride) {
   config::Inputs inputs;
-  inputs.shipped = std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "conf";
+  inputs.shipped = std::filesystem::path(base::source_dir) / "conf";
   for (const std::string& word : assignments) {
     auto parsed = config::parse_override(word, {.source = source, .name = word});
     EXPECT_TRUE(parsed.has_value()) << word;

@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/source_dir.hpp"
 #include "read/registry.hpp"
 
 namespace rangescope::read {
 namespace join_test {
 
-const std::string kGolden = std::string(RANGESCOPE_SOURCE_DIR) + "/tests/golden/";
+const std::string kGolden = std::string(base::source_dir) + "/tests/golden/";
 
 model::Session of(const std::vector<std::string>& names) {
   std::vector<model::Session> sessions;

@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "base/sqlite.hpp"
 #include "read/ncu/report/unpack.hpp"
 
@@ -134,7 +135,7 @@ TEST(Lookalikes, PrintedPagesOfNcu) {
 
 TEST(Lookalikes, EveryRecordedPageOfNcu) {
   std::size_t pages = 0;
-  const std::filesystem::path recorded = RANGESCOPE_SOURCE_DIR "/tests/golden/ncu";
+  const std::filesystem::path recorded = std::string(base::source_dir) + "/tests/golden/ncu";
   for (const auto& file : std::filesystem::directory_iterator(recorded)) {
     if (!file.path().string().ends_with("_details.txt.zst")) continue;
     const auto packed = base::read_file(file.path());

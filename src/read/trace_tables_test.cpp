@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/source_dir.hpp"
 #include "read/join.hpp"
 #include "read/registry.hpp"
 
@@ -11,7 +12,7 @@ namespace trace_tables_test {
 
 namespace fs = std::filesystem;
 
-const fs::path kGolden = fs::path(RANGESCOPE_SOURCE_DIR) / "tests/golden/nsys";
+const fs::path kGolden = fs::path(base::source_dir) / "tests/golden/nsys";
 
 model::Session of(const std::vector<fs::path>& paths) {
   std::vector<model::Session> sessions;

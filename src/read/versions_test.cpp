@@ -13,6 +13,7 @@
 #include <map>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "base/text.hpp"
 #include "read/ncu/csv/reader.hpp"
 #include "read/ncu/report/reader.hpp"
@@ -24,7 +25,7 @@ namespace versions_test {
 
 namespace fs = std::filesystem;
 
-const std::string kGolden = RANGESCOPE_SOURCE_DIR "/tests/golden/";
+const std::string kGolden = std::string(base::source_dir) + "/tests/golden/";
 
 model::Session csv_session(const fs::path& path, const Options& options = {}) {
   const auto packed = base::read_file(path);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "report/document/figures.hpp"
 #include "report/document/findings.hpp"
 #include "report/document/json_writer.hpp"
@@ -29,7 +30,7 @@ std::string written(const model::Report& report, std::string_view format, const 
 }
 
 void expect_golden(const std::string& name, const std::string& text) {
-  const std::string path = RANGESCOPE_SOURCE_DIR "/tests/golden/report/" + name;
+  const std::string path = std::string(base::source_dir) + "/tests/golden/report/" + name;
   if (std::getenv("RANGESCOPE_UPDATE_GOLDEN") != nullptr) {
     ASSERT_TRUE(base::write_file(path, text));
   }

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 
 namespace rangescope::runs {
 namespace baselines_test {
@@ -27,7 +28,7 @@ class Digests : public ::testing::Test {
   fs::path folder_;
 };
 
-const fs::path kGolden = fs::path(RANGESCOPE_SOURCE_DIR) / "tests/golden/report";
+const fs::path kGolden = fs::path(base::source_dir) / "tests/golden/report";
 
 TEST_F(Digests, AReportIsReadBack) {
   const auto gpu = read_report(kGolden / "gpu.json");

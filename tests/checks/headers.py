@@ -129,7 +129,7 @@ def main(root, command):
     dirs = [f"{cuda}/include", f"{cuda}/extras/CUPTI/include"]
     have = any(os.path.exists(f"{d}/cupti.h") for d in dirs)
     todo = [h for h in todo if have or not needs_cuda(root, h)]
-    flags = ["-std=c++20", f'-DRANGESCOPE_SOURCE_DIR="{root}"', f"-I{root}/src", "-isystem",
+    flags = ["-std=c++20", f"-I{root}/src", "-isystem",
              f"{root}/third_party/nvtx3/include"]
     for d in dirs:
         flags += ["-isystem", d]

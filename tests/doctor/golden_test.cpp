@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/source_dir.hpp"
 #include "doctor/program/facts.hpp"
 #include "doctor/program/program.hpp"
 #include "read/registry.hpp"
@@ -20,7 +21,7 @@ struct Seen {
 Seen look(const std::string& capture, const std::vector<std::string>& include) {
   Seen seen;
   const auto session =
-      read::read_any(std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "tests" / "golden" / "native-gpu" / capture);
+      read::read_any(std::filesystem::path(base::source_dir) / "tests" / "golden" / "native-gpu" / capture);
   EXPECT_TRUE(session.has_value()) << capture;
   if (!session) return seen;
   const auto ranges = model::RangeSelection::parse(include);

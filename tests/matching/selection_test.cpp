@@ -12,6 +12,7 @@
 #include "analyze/analyze.hpp"
 #include "analyze/session_test.hpp"
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "base/text.hpp"
 #include "collect/native/counter_plan.hpp"
 #include "collect/nsight/ncu.hpp"
@@ -98,7 +99,7 @@ Paths library(const model::RangeSelection& ranges) {
 }
 
 collect::Abilities recorded_abilities(const std::string& name) {
-  const auto text = base::read_file(std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "conf" / "tools" / (name + ".json"));
+  const auto text = base::read_file(std::filesystem::path(base::source_dir) / "conf" / "tools" / (name + ".json"));
   EXPECT_TRUE(text.has_value());
   return *collect::from_json(*text);
 }

@@ -22,6 +22,7 @@
 #include "analyze/replay/build.hpp"
 #include "analyze/replay/changes.hpp"
 #include "analyze/replay/predict.hpp"
+#include "base/source_dir.hpp"
 #include "read/native/reader.hpp"
 
 namespace rangescope {
@@ -43,7 +44,7 @@ inline constexpr std::int64_t kGraphLaunch_ns = 10'000;
 class Recording {
  public:
   explicit Recording(std::string_view name) {
-    const auto path = std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "tests/golden/savings" / name;
+    const auto path = std::filesystem::path(base::source_dir) / "tests/golden/savings" / name;
     auto session = read::native::kReader.read(path, {});
     if (!session) return;
     session_ = std::move(*session);

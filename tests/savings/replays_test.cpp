@@ -9,6 +9,7 @@
 
 #include "analyze/replay/build.hpp"
 #include "analyze/replay/replay.hpp"
+#include "base/source_dir.hpp"
 #include "read/registry.hpp"
 
 namespace rangescope {
@@ -19,7 +20,7 @@ using namespace analyze::replay;
 std::vector<std::filesystem::path> recordings() {
   std::vector<std::filesystem::path> paths;
   for (const char* folder : {"native-gpu", "savings", "nsys", "kineto"}) {
-    const auto golden = std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "tests/golden" / folder;
+    const auto golden = std::filesystem::path(base::source_dir) / "tests/golden" / folder;
     for (const auto& entry : std::filesystem::directory_iterator(golden)) {
       const std::string extension = entry.path().extension();
       const bool is_recording =

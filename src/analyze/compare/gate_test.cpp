@@ -11,6 +11,7 @@
 
 #include "analyze/compare/compare.hpp"
 #include "analyze/statistics/spread.hpp"
+#include "base/source_dir.hpp"
 
 namespace rangescope::analyze {
 namespace gate_test {
@@ -22,7 +23,7 @@ using model::Side;
 
 /// All runs of one kind of a recording: lines `kind run path | occurrence in ns ...`.
 std::vector<Digest> recorded(const std::string& file, const std::string& kind) {
-  std::ifstream in(std::string(RANGESCOPE_SOURCE_DIR) + "/tests/golden/noise/" + file);
+  std::ifstream in(std::string(base::source_dir) + "/tests/golden/noise/" + file);
   std::map<int, Digest> runs;
   std::string line;
   while (std::getline(in, line)) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/source_dir.hpp"
 #include "collect/nsight/ncu.hpp"
 #include "collect/nsight/nsys.hpp"
 
@@ -100,7 +101,7 @@ TEST(Abilities, CacheKeepsEverything) {
 
 // Without an ncu: the names of every chip that shipped versions know, and one that is new passes.
 TEST(Abilities, MetricsAreKnownWithoutAnNcu) {
-  const auto known = newest_known("ncu", std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "conf" / "tools");
+  const auto known = newest_known("ncu", std::filesystem::path(base::source_dir) / "conf" / "tools");
   ASSERT_TRUE(known.has_value());
   EXPECT_GT(known->metrics.size(), 3000u);
   for (const char* metric : {"sm__throughput", "dram__throughput", "gpu__time_duration", "l1tex__t_sector_hit_rate",
@@ -121,7 +122,7 @@ TEST(Abilities, MetricsAreKnownWithoutAnNcu) {
 
 // Linux takes no word of a command that is longer.
 TEST(Abilities, AnExpressionOfThousandsOfKernelsIsRefusedWithACure) {
-  const auto known = newest_known("ncu", std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "conf" / "tools");
+  const auto known = newest_known("ncu", std::filesystem::path(base::source_dir) / "conf" / "tools");
   ASSERT_TRUE(known.has_value());
   ncu::Options options;
   options.values["kernel_name"] = {"regex:" + std::string(240000, 'a')};
@@ -137,7 +138,7 @@ TEST(Abilities, AnExpressionOfThousandsOfKernelsIsRefusedWithACure) {
 
 // A list as nsys takes it is one text in YAML.
 TEST(Abilities, AListWrittenAsOneTextIsRefusedWithTheListThatWasMeant) {
-  const auto known = newest_known("nsys", std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "conf" / "tools");
+  const auto known = newest_known("nsys", std::filesystem::path(base::source_dir) / "conf" / "tools");
   ASSERT_TRUE(known.has_value());
   nsys::Options options;
   options.values["trace"] = {"cuda,nvtx,osrt"};

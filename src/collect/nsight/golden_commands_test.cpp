@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "base/text.hpp"
 #include "collect/nsight/ncu.hpp"
 #include "collect/nsight/nsys.hpp"
@@ -16,10 +17,10 @@ namespace rangescope::collect {
 namespace golden_commands_test {
 
 namespace fs = std::filesystem;
-const fs::path kGolden = fs::path(RANGESCOPE_SOURCE_DIR) / "tests" / "golden";
+const fs::path kGolden = fs::path(base::source_dir) / "tests" / "golden";
 
 Abilities abilities(const std::string& name) {
-  auto text = base::read_file(fs::path(RANGESCOPE_SOURCE_DIR) / "conf" / "tools" / (name + ".json"));
+  auto text = base::read_file(fs::path(base::source_dir) / "conf" / "tools" / (name + ".json"));
   EXPECT_TRUE(text.has_value()) << name;
   auto parsed = from_json(text ? *text : "");
   EXPECT_TRUE(parsed.has_value()) << name << (parsed ? "" : parsed.error().what);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "base/text.hpp"
 #include "collect/nsight/ncu.hpp"
 #include "collect/nsight/nsys.hpp"
@@ -13,7 +14,7 @@ namespace rangescope::collect {
 namespace golden_help_test {
 
 namespace fs = std::filesystem;
-const fs::path kGolden = fs::path(RANGESCOPE_SOURCE_DIR) / "tests" / "golden";
+const fs::path kGolden = fs::path(base::source_dir) / "tests" / "golden";
 
 const std::vector<std::string> kNcu{"2020.3.1", "2022.3.0", "2024.1.1", "2025.3.1"};
 const std::vector<std::string> kNsys{"2020.4.3", "2022.4.2", "2023.4.4", "2025.3.1"};
@@ -46,8 +47,7 @@ Abilities asked(const std::string& tool, const std::string& version) {
 }
 
 Abilities table(const std::string& tool, const std::string& version) {
-  const auto text =
-      base::read_file(fs::path(RANGESCOPE_SOURCE_DIR) / "conf" / "tools" / (tool + "-" + version + ".json"));
+  const auto text = base::read_file(fs::path(base::source_dir) / "conf" / "tools" / (tool + "-" + version + ".json"));
   auto parsed = from_json(text ? *text : "");
   EXPECT_TRUE(parsed.has_value()) << tool << version;
   return parsed ? *parsed : Abilities{};

@@ -5,14 +5,15 @@
 #include <filesystem>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "collect/nsight/outcome.hpp"
 
 namespace rangescope::collect {
 namespace ladder_test {
 
 Observed recorded(const std::string& tool, const std::string& name, int exit_code) {
-  auto text = base::read_file(std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "tests" / "golden" / (tool + "-out") /
-                              (name + ".out"));
+  auto text =
+      base::read_file(std::filesystem::path(base::source_dir) / "tests" / "golden" / (tool + "-out") / (name + ".out"));
   EXPECT_TRUE(text.has_value()) << name;
   Observed seen;
   seen.text = text ? *text : "";

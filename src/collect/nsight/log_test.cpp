@@ -5,13 +5,14 @@
 #include <filesystem>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "collect/nsight/outcome.hpp"
 
 namespace rangescope::collect {
 namespace log_test {
 
 std::string recorded(const std::string& name) {
-  const auto text = base::read_file(std::filesystem::path(RANGESCOPE_SOURCE_DIR) / "tests/golden" / name);
+  const auto text = base::read_file(std::filesystem::path(base::source_dir) / "tests/golden" / name);
   EXPECT_TRUE(text.has_value()) << name;
   return text.value_or("");
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "base/text.hpp"
 #include "doctor/causes.hpp"
 #include "doctor/machine/checks.hpp"
@@ -341,7 +342,7 @@ TEST(Machine, ToolsThatDoNotRun) {
 TEST(Machine, NcuOlderThanTheDriverOrWithoutSections) {
   Machine machine;
   MachineFacts facts = machine.facts();
-  auto text = base::read_file(fs::path(RANGESCOPE_SOURCE_DIR) / "conf/tools/ncu-2022.3.0.json");
+  auto text = base::read_file(fs::path(base::source_dir) / "conf/tools/ncu-2022.3.0.json");
   ASSERT_TRUE(text.has_value());
   auto ncu = collect::from_json(*text);
   ASSERT_TRUE(ncu.has_value());

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "read/native/reader.hpp"
 
 namespace rangescope::read::native {
@@ -52,7 +53,7 @@ std::string summary(const model::Session& session) {
 }
 
 TEST(Golden, OldCapturesReadAsEver) {
-  const std::filesystem::path folder = RANGESCOPE_SOURCE_DIR "/tests/golden/native";
+  const std::filesystem::path folder = std::string(base::source_dir) + "/tests/golden/native";
   int read = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".rstrace") continue;

@@ -15,6 +15,7 @@
 
 #include "base/demangle.hpp"
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "model/kernel_name.hpp"
 #include "read/native/gpu_clock.hpp"
 #include "read/native/reader.hpp"
@@ -23,7 +24,7 @@ namespace rangescope::read::native {
 namespace gpu_test {
 
 namespace fs = std::filesystem;
-const fs::path kGolden = fs::path(RANGESCOPE_SOURCE_DIR) / "tests/golden/native-gpu";
+const fs::path kGolden = fs::path(base::source_dir) / "tests/golden/native-gpu";
 
 model::Session session_of(const fs::path& folder) {
   auto session = kReader.read(folder, {});

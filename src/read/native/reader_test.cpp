@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "base/temporary_folder.hpp"
 #include "wire/native.hpp"
 
@@ -15,7 +16,7 @@ namespace native_reader_test {
 namespace fs = std::filesystem;
 
 std::string capture() {
-  auto bytes = base::read_file(std::string(RANGESCOPE_SOURCE_DIR) + "/tests/golden/native/v1_zoo_0.rstrace");
+  auto bytes = base::read_file(std::string(base::source_dir) + "/tests/golden/native/v1_zoo_0.rstrace");
   EXPECT_TRUE(bytes);
   return std::move(*bytes);
 }
@@ -46,7 +47,7 @@ TEST(NativeReader, ClocksThatStandApartAreTold) {
 
 // Its GPU file holds windows that were chosen over the whole run, and kernels whose ends CUPTI got wrong.
 TEST(NativeReader, OfACaptureWithABudgetForTracingTheRangesAreRead) {
-  const fs::path golden = fs::path(RANGESCOPE_SOURCE_DIR) / "tests/golden/native-gpu/launch";
+  const fs::path golden = fs::path(base::source_dir) / "tests/golden/native-gpu/launch";
   const base::TemporaryFolder folder("rangescope-budget");
   fs::copy(golden, folder.path());
   const auto whole = kReader.read(folder.path(), {});

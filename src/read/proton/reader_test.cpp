@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 
 namespace rangescope::read::proton {
 namespace proton_test {
@@ -31,7 +32,7 @@ std::string show(const base::Result<model::Session>& session) {
 }
 
 TEST(Proton, KernelsCountInEveryRangeAroundThem) {
-  const auto text = base::read_file(std::string(RANGESCOPE_SOURCE_DIR) + "/tests/golden/proton/nested.hatchet");
+  const auto text = base::read_file(std::string(base::source_dir) + "/tests/golden/proton/nested.hatchet");
   EXPECT_EQ(show(read_text(*text, "x")),
             "device 0 CUDA 90 132\nlayer depth 1 cpu 25000\nlayer > norm depth 2\n"
             "run: matmul_kernel x4 8000\nlayer: matmul_kernel x4 8000\n"

@@ -6,13 +6,14 @@
 #include <cmath>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "base/sqlite.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::read::rocm {
 namespace rocm_test {
 
-const std::string kGolden = std::string(RANGESCOPE_SOURCE_DIR) + "/tests/golden/rocm/";
+const std::string kGolden = std::string(base::source_dir) + "/tests/golden/rocm/";
 
 std::string show(const base::Result<model::Session>& session) {
   if (!session) return session.error().what + '\n';

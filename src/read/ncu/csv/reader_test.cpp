@@ -7,13 +7,14 @@
 #include <map>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "read/ncu/csv/nvtx_cell.hpp"
 
 namespace rangescope::read::ncu_csv {
 namespace reader_test {
 
 std::string golden(const std::string& name) {
-  const auto packed = base::read_file(std::string(RANGESCOPE_SOURCE_DIR "/tests/golden/ncu/") + name);
+  const auto packed = base::read_file((std::string(base::source_dir) + "/tests/golden/ncu/") + name);
   EXPECT_TRUE(packed.has_value()) << name;
   std::string text(ZSTD_getFrameContentSize(packed->data(), packed->size()), '\0');
   EXPECT_EQ(ZSTD_decompress(text.data(), text.size(), packed->data(), packed->size()), text.size());

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "read/ncu/report/unpack.hpp"
 
 namespace rangescope::read::ncu_report {
 
 inline std::string golden_path(const std::string& name) {
-  return std::string(RANGESCOPE_SOURCE_DIR "/tests/golden/ncu/") + name;
+  return (std::string(base::source_dir) + "/tests/golden/ncu/") + name;
 }
 
 /// The unpacked bytes of tests/golden/ncu/<name>.

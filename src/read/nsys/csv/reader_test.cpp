@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "base/temporary_folder.hpp"
 #include "read/csv.hpp"
 
@@ -14,7 +15,7 @@ base::Result<model::Session> read_text(std::string_view text, std::string_view n
   return read_texts(std::span(&one, 1));
 }
 
-const std::string kGolden = std::string(RANGESCOPE_SOURCE_DIR) + "/tests/golden/nsys/";
+const std::string kGolden = std::string(base::source_dir) + "/tests/golden/nsys/";
 
 std::string number(std::optional<double> value) {
   return value ? std::to_string(static_cast<long long>(*value)) : "-";

@@ -9,12 +9,13 @@
 
 #include "base/fs.hpp"
 #include "base/nsight.hpp"
+#include "base/source_dir.hpp"
 
 namespace rangescope::read::nsys_rep {
 namespace reader_test {
 
 namespace fs = std::filesystem;
-const std::string kGolden = std::string(RANGESCOPE_SOURCE_DIR) + "/tests/golden/nsys/";
+const std::string kGolden = std::string(base::source_dir) + "/tests/golden/nsys/";
 
 /// A folder with an installation of Nsight Systems made of shell scripts.
 class NsysRep : public ::testing::Test {

@@ -1,4 +1,5 @@
 #include "read/nsys/sqlite/reader.hpp"
+#include "base/source_dir.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +10,7 @@
 namespace rangescope::read::nsys_sqlite {
 namespace reader_test {
 
-const std::string kGolden = std::string(RANGESCOPE_SOURCE_DIR) + "/tests/golden/nsys/";
+const std::string kGolden = std::string(base::source_dir) + "/tests/golden/nsys/";
 
 model::Session golden(const std::string& name) {
   auto session = kReader.read(kGolden + name, {});

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "base/sqlite.hpp"
 #include "read/nsys/sqlite/parts.hpp"
 #include "read/nsys/sqlite/reader.hpp"
@@ -15,7 +16,7 @@
 namespace rangescope::read::nsys_sqlite {
 namespace schema_test {
 
-const std::string kGolden = std::string(RANGESCOPE_SOURCE_DIR) + "/tests/golden/nsys/";
+const std::string kGolden = std::string(base::source_dir) + "/tests/golden/nsys/";
 
 class Scratch {
  public:
