@@ -8,6 +8,7 @@
 #include <compare>
 #include <cstdint>
 
+#include "model/memory.hpp"
 #include "model/range.hpp"
 #include "model/strings.hpp"
 
@@ -30,6 +31,14 @@ struct Device {
   bool mig = false;
 };
 
+/// How a stream is ordered with the work of the legacy default stream of its context.
+enum class StreamKind : std::uint8_t {
+  kUnknown,
+  kLegacyDefault,  ///< the default stream: its work and that of blocking streams do not overlap
+  kBlocking,
+  kNonBlocking,  ///< made with cudaStreamNonBlocking
+};
+
 /// A CUDA stream of a context of a device of a process.
 struct Stream {
   std::uint32_t process = 0;
@@ -37,6 +46,7 @@ struct Stream {
   std::uint32_t context = 0;     ///< CUPTI context id
   std::uint32_t id = 0;          ///< CUPTI stream id
   StringId name = 0;
+  StreamKind kind = StreamKind::kUnknown;
 };
 
 enum class LaunchKind : std::uint8_t { kKernel, kCopy, kMemset, kGraph, kSynchronize, kOther };
@@ -104,7 +114,14 @@ struct Copy {
   std::uint32_t graph_node = kNone;
   CopyKind kind = CopyKind::kUnknown;
   bool migration = false;  ///< of unified memory: the driver moved pages, no call did
+  MemoryKind source = MemoryKind::kUnknown, destination = MemoryKind::kUnknown;
 };
+
+/// The host's side is ordinary memory: the driver copies through a buffer of its own, and the call
+/// waits for it. Unknown kinds are not.
+[[nodiscard]] constexpr bool is_pageable(const Copy& copy) {
+  return copy.source == MemoryKind::kPageable || copy.destination == MemoryKind::kPageable;
+}
 
 struct Memset {
   std::int64_t start_ns = 0;
@@ -124,6 +141,21 @@ struct Synchronization {
   std::uint32_t launch = kNone;  ///< the API call, when recorded
   std::uint32_t stream = kNone;
   SyncKind kind = SyncKind::kUnknown;
+};
+
+/// What a call does with a CUDA event.
+enum class EventOperation : std::uint8_t {
+  kRecord,       ///< marks how far `stream` has got
+  kStreamWait,   ///< `stream` goes on when the event has been reached
+  kSynchronize,  ///< the calling thread does
+};
+
+/// A call that records a CUDA event, or waits for one.
+struct EventCall {
+  std::uint64_t event = 0;       ///< names the event within its process until that is destroyed
+  std::uint32_t launch = kNone;  ///< the call, index into Session::launches
+  std::uint32_t stream = kNone;  ///< index into Session::streams; kNone of kSynchronize
+  EventOperation operation = EventOperation::kRecord;
 };
 
 /// A whole CUDA graph launch, as one span on the GPU (its kernels are not listed singly then).

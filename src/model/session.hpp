@@ -17,6 +17,7 @@
 #include "model/cpu.hpp"
 #include "model/gpu.hpp"
 #include "model/loss.hpp"
+#include "model/memory.hpp"
 #include "model/metric.hpp"
 #include "model/range.hpp"
 #include "model/sample.hpp"
@@ -178,6 +179,8 @@ struct Session {
   std::vector<Copy> copies;
   std::vector<Memset> memsets;
   std::vector<Synchronization> synchronizations;
+  std::vector<EventCall> event_calls;      ///< of each thread in the order of its calls
+  std::vector<MemoryEvent> memory_events;  ///< by time within a process
   std::vector<GraphLaunch> graph_launches;
   std::vector<GraphNode> graph_nodes;
   std::vector<std::vector<OpenRange>> captured_paths;

@@ -233,7 +233,7 @@ class Appender {
       for (model::OpenRange& range : path) place(range);
     move(from_.captured_paths, to_.captured_paths);
     append<&Session::graph_nodes, &Session::kernels, &Session::copies, &Session::memsets, &Session::synchronizations,
-           &Session::graph_launches>();
+           &Session::graph_launches, &Session::event_calls, &Session::memory_events>();
     to_.unrecorded.kernels |= from_.unrecorded.kernels;
     to_.unrecorded.copies |= from_.unrecorded.copies;
     to_.unrecorded.calls |= from_.unrecorded.calls;

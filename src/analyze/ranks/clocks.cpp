@@ -149,6 +149,7 @@ std::vector<HostClock> align_hosts(Session& session, CollectiveCalls& found) {
   for (model::OpenSpan& span : session.open_spans) both(of_thread(span.thread), span);
   for (model::Mark& mark : session.marks) move(of_thread(mark.thread), mark.at_ns);
   for (model::Launch& launch : session.launches) both(of_thread(launch.thread), launch);
+  for (model::MemoryEvent& event : session.memory_events) move(event.process, event.at_ns);
   model::for_each_gpu_work(session, [&](auto& events) {
     for (auto& event : events) both(of_stream(event.stream), event);
   });
