@@ -160,6 +160,8 @@ class Verdict(Record):
     """What costs the run its time; at most `saves_ns` would be saved."""
     kind, severity, path, text = _text("kind"), _text("severity"), _text("path"), _text("text")
     saves_ns, saves_share = _number("saves_ns"), _number("saves_share")
+    saves_low_ns, saves_high_ns = _number("saves_low_ns"), _number("saves_high_ns")
+    cure: Value[Optional[str]] = Value("cure", (str,))
     next: Value[Optional[str]] = Value("next", (str,))
 
 

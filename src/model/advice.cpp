@@ -11,6 +11,7 @@ RANGESCOPE_EMBED(advice, RANGESCOPE_TSV);
 namespace rangescope::model {
 
 std::string advice_for(const Verdict& verdict) {
+  if (!verdict.attempt.empty()) return verdict.attempt;
   constexpr double kAny = std::numeric_limits<double>::infinity();
   const std::string in_lower_case = base::lower(verdict.path + " " + verdict.text);
   std::string advice;

@@ -79,7 +79,10 @@ void read_verdict(const Json& json, Digest& out) {
     one.path = text_in(verdict, "path");
     one.text = text_in(verdict, "text");
     one.next = text_in(verdict, "next");
-    for (const auto& [key, into] : {std::pair("saves_ns", &one.saves_ns), std::pair("saves_share", &one.saves_share)})
+    one.cure = text_in(verdict, "cure");
+    for (const auto& [key, into] :
+         {std::pair("saves_ns", &one.saves_ns), std::pair("saves_share", &one.saves_share),
+          std::pair("saves_low_ns", &one.saves_low_ns), std::pair("saves_high_ns", &one.saves_high_ns)})
       if (const auto value = verdict.find(key); value != verdict.end() && value->is_number())
         *into = value->get<double>();
     out.verdict.push_back(std::move(one));
@@ -199,6 +202,9 @@ Json verdict_json(const model::Verdict& one) {
                {"text", base::printable(one.text)}};
   if (one.saves_ns) json["saves_ns"] = *one.saves_ns;
   if (one.saves_share) json["saves_share"] = *one.saves_share;
+  if (one.saves_low_ns) json["saves_low_ns"] = *one.saves_low_ns;
+  if (one.saves_high_ns) json["saves_high_ns"] = *one.saves_high_ns;
+  if (!one.cure.empty()) json["cure"] = one.cure;
   if (!one.next.empty()) json["next"] = base::printable(base::redact_text(one.next));
   return json;
 }

@@ -241,12 +241,24 @@ void dictionary(JsonWriter& json) {
   json.close();
 }
 
+void outcome(JsonWriter& json, const std::optional<model::Outcome>& after) {
+  if (!after) return json.null_field("after");
+  json.open_line_object("after");
+  json.fields("path", after->path, "region", after->region);
+  json.fields("before_ns", after->before_ns, "after_ns", after->after_ns);
+  json.field("at_most", after->is_bound);
+  json.close();
+}
+
 void verdicts(JsonWriter& json, const model::Report& report, std::span<const model::Verdict> list) {
   json.line_objects("verdict", list, [&](const model::Verdict& verdict) {
     json.fields("kind", verdict.kind, "severity", model::weight_name(verdict.severity), "path", verdict.path, "region",
                 verdict.region);
     json.fields("process", pid_of(report, verdict.process), "text", verdict.text, "advice",
                 or_null(model::advice_for(verdict)), "saves_ns", verdict.saves_ns, "saves_share", verdict.saves_share);
+    json.fields("saves_low_ns", verdict.saves_low_ns, "saves_high_ns", verdict.saves_high_ns);
+    json.field("cure", or_null(verdict.cure));
+    outcome(json, verdict.after);
     json.open_line_object("evidence");
     for (const auto& [name, value] : verdict.evidence) json.field(name, value);
     json.close();

@@ -154,13 +154,13 @@ class Writer {
   }
 
   base::Result<void> verdict() {
-    return fill(
-        "verdict",
-        "kind text, severity text, path text, region integer, text text, saves_ns real, saves_share real, next text",
-        report_.verdict, [](Put& put, std::size_t, const model::Verdict& one) {
-          put(one.kind, model::weight_name(one.severity), one.path, one.region, one.text, one.saves_ns, one.saves_share,
-              one.next);
-        });
+    return fill("verdict",
+                "kind text, severity text, path text, region integer, text text, saves_ns real, "
+                "saves_share real, next text, saves_low_ns real, saves_high_ns real, cure text",
+                report_.verdict, [](Put& put, std::size_t, const model::Verdict& one) {
+                  put(one.kind, model::weight_name(one.severity), one.path, one.region, one.text, one.saves_ns,
+                      one.saves_share, one.next, one.saves_low_ns, one.saves_high_ns, one.cure);
+                });
   }
 
   base::Result<void> losses() {
