@@ -261,7 +261,7 @@ Result<Postgres::Rows> Postgres::query(const std::string& sql, const std::vector
         return broken("the server answers with " + std::to_string(width) + " fields, not " + std::to_string(fields),
                       Code::kBadData);
       std::vector<Value> row(width);
-      std::size_t size = sizeof row;
+      std::size_t size = sizeof(std::vector<Value>);
       for (int f = 0; f < static_cast<int>(width); ++f) {
         if (pq.getisnull(result.get(), r, f) == 0)
           row[static_cast<std::size_t>(f)].emplace(pq.getvalue(result.get(), r, f),

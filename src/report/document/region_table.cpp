@@ -244,9 +244,10 @@ base::Result<std::vector<ColumnView>> add_table(const Report& report, const Styl
                                                                       : ": --all shows each, --top 50 the largest");
   sections.push_back({"Regions: " + scope.title});
   sections.back().add(std::move(table.grid));
+  const bool first_table = sections.size() == 1;
   if (!metrics.rows.empty()) sections.push_back({"Metrics: " + scope.title, true, false, {std::move(metrics)}});
-  if (sections.size() > 1 + (metrics.rows.empty() ? 0 : 1)) return std::move(table.columns);
-  for (const Region* region : table.regions) {  // of the first table
+  if (!first_table) return std::move(table.columns);
+  for (const Region* region : table.regions) {
     if (region == nullptr) continue;
     const std::string name = model::path_text(*region);
     if (region->unclosed > 0)
