@@ -9,6 +9,7 @@
 #include "model/metric_group.hpp"
 #include "model/name_regex.hpp"
 #include "model/peaks.hpp"
+#include "model/replay_costs.hpp"
 #include "model/selection.hpp"
 
 namespace rangescope::analyze {
@@ -43,6 +44,7 @@ struct Options {
   std::vector<std::string> bytes;       ///< bytes that it must read or write, likewise, for MBU
   std::vector<std::string> work;        ///< "decode=1 token": units of work of an occurrence, for rates and J a unit
   std::vector<std::string> tokens;      ///< the same, of tokens: "decode=8"
+  std::vector<std::string> what_if;     ///< changes to predict (analyze/what_if/rule.hpp)
   bool by_payload = false;              ///< occurrences of one range with different NVTX payloads are different regions
   std::optional<FoldNames> fold_names;  ///< for NameFolder, before sessions are joined; absent: as the run was told
   std::string device;                   ///< id of the peaks; auto: by the GPU's name; "": as the run was told
@@ -74,6 +76,7 @@ struct Reference {
   std::vector<model::MetricGroup> cpu;      ///< by which metrics of the CPU's events are derived
   std::vector<model::Peaks> peaks;          ///< of every GPU that is known; among equals the first one counts
   std::vector<KernelKind> kinds;            ///< of kernels; the first that fits counts
+  model::ReplayCosts replay_costs;          ///< what predictions need besides
 };
 
 }  // namespace rangescope::analyze

@@ -22,6 +22,8 @@ class Fields {
     if (!map.is_map()) refuse(map, "expected a mapping");
   }
 
+  [[nodiscard]] const Value& map() const { return map_; }
+
   const Value* get(const char* key) {
     known_.emplace_back(key);
     const Value* value = map_.find(key);
@@ -153,10 +155,32 @@ Result<model::Peaks> peaks(const fs::path& file) {
   out.source = fields.text("source");
   out.memory_bytes_per_s = fields.number("memory_bytes_per_s");
   if (const Value* l2 = fields.get("l2_bytes_per_s")) out.l2_bytes_per_s = fields.number(l2, "l2_bytes_per_s");
+  if (const Value* link = fields.get("host_link_bytes_per_s"))
+    out.host_link_bytes_per_s = fields.number(link, "host_link_bytes_per_s");
   if (const Value* match = fields.get("match")) out.match = fields.texts(*match, "match");
   for (const Entry& entry : fields.entries("flop_per_s"))
     out.flop_per_s[entry.key] = fields.number(&entry.value, entry.key);
   TRY(fields.finish());
+  return out;
+}
+
+model::MeasuredValue measured_value(Fields& fields, const char* key) {
+  const Value* value = fields.get(key);
+  if (value == nullptr || !value->is_map()) {
+    const Value& place = value != nullptr ? *value : fields.map();
+    fields.refuse(place, std::string("expected a mapping under '") + key + "'");
+    return {};
+  }
+  Fields inner(*value);
+  model::MeasuredValue out;
+  out.expected = inner.number("expected");
+  out.low = inner.number("low");
+  out.high = inner.number("high");
+  (void)inner.text("source");
+  const bool is_ordered = out.low <= out.expected && out.expected <= out.high;
+  if (!is_ordered) inner.refuse(*value, "'low', 'expected' and 'high' are not in order");
+  const auto done = inner.finish();
+  if (!done) fields.refuse(*value, done.error().what, done.error().hint);
   return out;
 }
 
@@ -224,6 +248,18 @@ Result<std::vector<std::pair<std::string, std::vector<model::NameRegex>>>> kerne
     }
   }
   return out;
+}
+
+Result<model::ReplayCosts> replay_costs() {
+  auto conf = TRY(shipped_folder());
+  const auto document = TRY(read_yaml(conf / "replay" / "costs.yaml"));
+  Fields fields(document);
+  model::ReplayCosts costs;
+  costs.tracing_ns = measured_value(fields, "tracing_ns");
+  costs.graph_launch_ns = measured_value(fields, "graph_launch_ns");
+  costs.pinned_share = measured_value(fields, "pinned_share");
+  TRY(fields.finish());
+  return costs;
 }
 
 Result<fs::path> user_devices() {

@@ -11,6 +11,7 @@
 #include "model/metric_group.hpp"
 #include "model/name_regex.hpp"
 #include "model/peaks.hpp"
+#include "model/replay_costs.hpp"
 
 namespace rangescope::config {
 
@@ -26,6 +27,8 @@ namespace rangescope::config {
 [[nodiscard]] base::Result<std::vector<model::MetricGroup>> cpu_counter_groups();
 /// conf/kernels of this program: the name of each kind, and its expressions.
 [[nodiscard]] base::Result<std::vector<std::pair<std::string, std::vector<model::NameRegex>>>> kernel_kinds();
+/// conf/replay of this program.
+[[nodiscard]] base::Result<model::ReplayCosts> replay_costs();
 /// Where calibrate keeps what it measured: $XDG_CONFIG_HOME/rangescope/device, else ~/.config/... kConfig without a
 /// home.
 [[nodiscard]] base::Result<std::filesystem::path> user_devices();

@@ -52,6 +52,23 @@ TEST(MetricGroups, MistakesAreLocated) {
   EXPECT_NE(error.where.find("g.yaml:"), std::string::npos);
 }
 
+TEST(ReplayCosts, AreIntervalsAndTheirLinksAreThoseOfTheCards) {
+  ASSERT_EQ(::setenv("RANGESCOPE_CONF", kConf.c_str(), 1), 0);
+  const auto costs = replay_costs();
+  ::unsetenv("RANGESCOPE_CONF");
+  ASSERT_TRUE(costs) << to_string(costs.error());
+  for (const model::MeasuredValue& value : {costs->tracing_ns, costs->graph_launch_ns, costs->pinned_share}) {
+    EXPECT_GT(value.low, 0);
+    EXPECT_LE(value.low, value.expected);
+    EXPECT_LE(value.expected, value.high);
+  }
+  EXPECT_LT(costs->pinned_share.high, 1);
+  const auto peaks = load_peaks(kConf / "device");
+  ASSERT_TRUE(peaks);
+  EXPECT_DOUBLE_EQ(find_peaks(*peaks, "NVIDIA H100 80GB HBM3")->host_link_bytes_per_s, 63.0e9);
+  EXPECT_DOUBLE_EQ(find_peaks(*peaks, "NVIDIA GeForce RTX 4060 Ti")->host_link_bytes_per_s, 15.75e9);
+}
+
 TEST(Peaks, TheLongestNameThatFitsWins) {
   const auto peaks = load_peaks(kConf / "device");
   ASSERT_TRUE(peaks) << to_string(peaks.error());

@@ -190,6 +190,7 @@ analyze::Reference reference_of(const fs::path& run, bool measured) {
   };
   analyze::Reference reference;
   reference.peaks = or_log(config::known_peaks());
+  reference.replay_costs = or_log(config::replay_costs());
   reference.sampled = or_log(config::sampled_groups());
   reference.cpu = or_log(config::cpu_counter_groups());
   for (auto& [name, match] : or_log(config::kernel_kinds()))

@@ -29,15 +29,23 @@ struct Awaited {
   Id stream = model::kNone;  ///< else of this one
 };
 
+/// Works of several ranks that are one call.
+struct Collective {
+  std::vector<Id> works;                    ///< indexes into Timeline::works
+  std::int64_t latest_start_ns = 0;         ///< when the last rank arrived
+  std::int64_t transfer_ns = model::kOpen;  ///< the last to arrive waits for no other
+};
+
 class GraphBuilder {
  public:
-  explicit GraphBuilder(const model::Session& session)
+  GraphBuilder(const model::Session& session, std::span<const CollectiveKernels> collectives)
       : session_(session),
         timeline_(timeline_of(session)),
         order_(timeline_.works),
         hand_overs_(hand_overs_of(session, timeline_)) {
     graph_.latencies = latencies_of(timeline_, order_);
     queues_ = queues_of(timeline_, session.streams.size(), graph_.latencies.call_ns);
+    find_collectives(collectives);
   }
 
   Graph build() {
@@ -138,6 +146,35 @@ class GraphBuilder {
 
   // ---- Streams
 
+  /// Which works are of one collective.
+  void find_collectives(std::span<const CollectiveKernels> collectives) {
+    if (collectives.empty()) return;
+    std::vector<Id> work_of_kernel(session_.kernels.size(), model::kNone);
+    for (Id index = 0; index < timeline_.works.size(); ++index) {
+      const Work& work = timeline_.works[index];
+      if (work.kind == Kind::kKernel) work_of_kernel[work.source] = index;
+    }
+    collective_of_work_.assign(timeline_.works.size(), model::kNone);
+    for (const CollectiveKernels& kernels : collectives) {
+      Collective collective;
+      for (const Id kernel : kernels) {
+        const Id index = work_of_kernel[kernel];
+        if (index == model::kNone) continue;
+        const Work& work = timeline_.works[index];
+        collective.works.push_back(index);
+        collective.latest_start_ns = std::max(collective.latest_start_ns, work.start_ns);
+        collective.transfer_ns = std::min(collective.transfer_ns, work.end_ns - work.start_ns);
+        collective_of_work_[index] = static_cast<Id>(collectives_.size());
+      }
+      collectives_.push_back(std::move(collective));
+    }
+  }
+
+  [[nodiscard]] const Collective* collective_of(Id work) const {
+    if (collective_of_work_.empty() || collective_of_work_[work] == model::kNone) return nullptr;
+    return &collectives_[collective_of_work_[work]];
+  }
+
   void add_works() {
     lane_of_stream_.assign(session_.streams.size(), model::kNone);
     for (Id index = 0; index < timeline_.works.size(); ++index) {
@@ -146,34 +183,55 @@ class GraphBuilder {
       if (lane == model::kNone) {
         lane = add_lane({session_.streams[work.stream].process, model::kNone, work.stream});
       }
+      const Collective* collective = collective_of(index);
+      if (collective != nullptr)
+        add_operation(Kind::kArrival, work.start_ns, work.start_ns, lane, index);
       add_operation(work.kind, work.start_ns, work.end_ns, lane, index);
+      if (collective != nullptr) graph_.operations.back().duration_ns = collective->transfer_ns;
     }
   }
 
   // ---- Order
 
-  /// A wait comes after what it waited for, so it stands at its end; work comes after its call.
+  /// A wait comes after what it waited for, so it stands at its end; work comes after its call, and
+  /// that of a collective after the arrival of all ranks.
   [[nodiscard]] std::int64_t place_of(Id draft) const {
     const Operation& operation = graph_.operations[draft];
     if (operation.kind == Kind::kWait) return operation.end_ns;
     if (operation.kind == Kind::kCall && queues_.found_full[entries_[draft]])
       return operation.end_ns;
+    if (operation.kind == Kind::kArrival) return place_of_work(entries_[draft]);
     if (!is_gpu_work(operation.kind)) return operation.start_ns;
-    const Id call = timeline_.works[entries_[draft]].call;
-    if (call == model::kNone) return operation.start_ns;
-    const std::int64_t call_ns =
-        queues_.found_full[call] ? timeline_.calls[call].end_ns : timeline_.calls[call].start_ns;
-    return std::max(operation.start_ns, call_ns);
+    const Collective* collective = collective_of(entries_[draft]);
+    if (collective == nullptr) return place_of_work(entries_[draft]);
+    std::int64_t latest_ns = 0;
+    for (const Id work : collective->works) latest_ns = std::max(latest_ns, place_of_work(work));
+    return latest_ns;
   }
 
-  /// At equal places waits go first, which others go on from; the rest keeps the order in which it
-  /// was added: threads by time, then streams by time.
+  [[nodiscard]] std::int64_t place_of_work(Id index) const {
+    const Work& work = timeline_.works[index];
+    if (work.call == model::kNone) return work.start_ns;
+    const Call& call = timeline_.calls[work.call];
+    const std::int64_t call_ns = queues_.found_full[work.call] ? call.end_ns : call.start_ns;
+    return std::max(work.start_ns, call_ns);
+  }
+
+  /// Of operations at one place: waits go first, which others go on from, and collectives last.
+  [[nodiscard]] std::int64_t turn_of(Id draft) const {
+    const Kind kind = graph_.operations[draft].kind;
+    if (kind == Kind::kWait) return 0;
+    return is_gpu_work(kind) && collective_of(entries_[draft]) != nullptr ? 2 : 1;
+  }
+
+  /// At equal places and turns operations keep the order in which they were added: threads by time,
+  /// then streams by time.
   void sort_operations() {
     const std::uint32_t count = graph_.size();
     std::vector<std::pair<std::int64_t, Id>> places(count);
     for (Id draft = 0; draft < count; ++draft) {
-      const bool is_wait = graph_.operations[draft].kind == Kind::kWait;
-      places[draft] = {2 * place_of(draft) + (is_wait ? 0 : 1), draft};
+      constexpr std::int64_t kTurns = 3;
+      places[draft] = {kTurns * place_of(draft) + turn_of(draft), draft};
     }
     std::ranges::sort(places.begin() + 1, places.end());
 
@@ -192,10 +250,15 @@ class GraphBuilder {
     operation_of_call_.assign(timeline_.calls.size(), 0);
     operation_returning_.assign(timeline_.calls.size(), 0);
     operation_of_work_.assign(timeline_.works.size(), 0);
+    arrival_of_work_.assign(collectives_.empty() ? 0 : timeline_.works.size(), 0);
     for (Id id = 0; id < graph_.size(); ++id) {
       Operation& operation = graph_.operations[id];
       const Id entry = entries_[id];
       if (entry == model::kNone || operation.kind == Kind::kStretch) continue;
+      if (operation.kind == Kind::kArrival) {
+        arrival_of_work_[entry] = id;
+        continue;
+      }
       if (is_gpu_work(operation.kind)) {
         operation_of_work_[entry] = id;
         operation.source = timeline_.works[entry].source;
@@ -217,8 +280,18 @@ class GraphBuilder {
     graph_.first_dependency.reserve(graph_.operations.size() + 1);
     graph_.first_dependency.push_back(0);  // the begin depends on nothing
     for (Id id = 1; id < graph_.size(); ++id) {
-      if (is_gpu_work(graph_.operations[id].kind)) {
+      const Kind kind = graph_.operations[id].kind;
+      const Id entry = entries_[id];
+      if (kind == Kind::kArrival) {
         connect_work(id);
+      } else if (is_gpu_work(kind)) {
+        const Collective* collective = collective_of(entry);
+        if (collective == nullptr) {
+          connect_work(id);
+        } else {
+          connect_collective(id, *collective);
+        }
+        works_of_stream_[timeline_.works[entry].stream].push_back(entry);
       } else {
         connect_on_thread(id);
       }
@@ -348,7 +421,19 @@ class GraphBuilder {
       earliest_ns = std::max(earliest_ns, timeline_.works[before].end_ns + lag_ns);
     }
     if (work.start_ns - earliest_ns > kUnexplained_ns) infer_event(id, work);
-    works_of_stream_[work.stream].push_back(index);
+  }
+
+  /// From its own arrival it takes as long as the transfer; it ends as long after the arrival of
+  /// the last rank as it did.
+  void connect_collective(Id id, const Collective& collective) {
+    const Id index = entries_[id];
+    const Work& work = timeline_.works[index];
+    if (work.call != model::kNone) depend(id, operation_of_call_[work.call], 0, Reason::kLaunch);
+    depend(id, arrival_of_work_[index], 0, Reason::kOrder);
+    const std::int64_t lag_ns = work.end_ns - collective.latest_start_ns;
+    for (const Id other : collective.works) {
+      if (other != index) depend(id, arrival_of_work_[other], lag_ns, Reason::kAwaited);
+    }
   }
 
   [[nodiscard]] std::int64_t order_lag_ns(const Work& work, const Work& before) const {
@@ -401,16 +486,18 @@ class GraphBuilder {
   std::vector<Id> entries_;  ///< by operation: index into the calls or works of timeline_
   std::vector<Id> lane_of_stream_, latest_in_lane_;
   std::vector<Id> operation_of_call_, operation_returning_, operation_of_work_;
-  std::vector<std::vector<Id>> works_of_stream_;  ///< those that are connected
-  std::vector<Awaited> awaited_;                  ///< by call
-  std::vector<Id> waits_;                         ///< operations that synchronize
+  std::vector<Collective> collectives_;
+  std::vector<Id> collective_of_work_, arrival_of_work_;  ///< empty without collectives
+  std::vector<std::vector<Id>> works_of_stream_;          ///< those that are connected
+  std::vector<Awaited> awaited_;                          ///< by call
+  std::vector<Id> waits_;                                 ///< operations that synchronize
   std::vector<std::int64_t> returns_ns_, idle_waits_ns_;
 };
 
 }  // namespace
 
-Graph graph_of(const model::Session& session) {
-  return GraphBuilder(session).build();
+Graph graph_of(const model::Session& session, std::span<const CollectiveKernels> collectives) {
+  return GraphBuilder(session, collectives).build();
 }
 
 }  // namespace rangescope::analyze::replay

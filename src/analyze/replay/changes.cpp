@@ -140,6 +140,8 @@ namespace {
 struct Instance {
   std::vector<Id> calls, between;  ///< launching calls, and stretches between them
   bool waits = false;
+
+  [[nodiscard]] bool can_be_graph() const { return !waits && calls.size() > 1; }
 };
 
 Instance instance_in(const Graph& graph, const LaneIndex& lanes, const Span& span) {
@@ -161,13 +163,21 @@ Instance instance_in(const Graph& graph, const LaneIndex& lanes, const Span& spa
 
 }  // namespace
 
+std::vector<bool> can_be_graphs(const Graph& graph, std::span<const Span> instances) {
+  const LaneIndex lanes(graph);
+  std::vector<bool> can_be;
+  for (const Span& span : instances)
+    can_be.push_back(instance_in(graph, lanes, span).can_be_graph());
+  return can_be;
+}
+
 Graph as_graph_launches(const Graph& graph, std::span<const Span> instances, GraphCost cost) {
   Edit edit(graph);
   const LaneIndex lanes(graph);
   std::unordered_map<Id, Id> graph_launch_of;
   for (const Span& span : instances) {
     const Instance instance = instance_in(graph, lanes, span);
-    if (instance.waits || instance.calls.size() < 2) continue;
+    if (!instance.can_be_graph()) continue;
     const Id graph_launch = instance.calls.front();
     edit.operation(graph_launch).duration_ns = cost.launch_ns;
     for (const Id call : instance.calls) {
@@ -339,6 +349,69 @@ Graph side_by_side(const Graph& graph, std::span<const Chain> chains) {
     if (after != stream.end()) edit.depend(*after, before, order_ns, Reason::kStream);
   }
   return edit.finish();
+}
+
+// ---- Ranks
+
+namespace {
+
+bool is_collective(const Graph& graph, Id id) {
+  const Id before = before_in_lane(graph, id);
+  return before != model::kNone && graph.operations[before].kind == Kind::kArrival;
+}
+
+/// When the first operation of a process began and the last one ended, and its time in collectives.
+struct ProcessTime {
+  std::int64_t begin_ns = model::kOpen, end_ns = 0;
+  std::int64_t in_collectives_ns = 0;
+  bool takes_part = false;
+
+  [[nodiscard]] double outside_ns() const {
+    return static_cast<double>(end_ns - begin_ns - in_collectives_ns);
+  }
+};
+
+std::unordered_map<Id, ProcessTime> times_of_processes(const Graph& graph) {
+  std::unordered_map<Id, ProcessTime> times;
+  for (Id id = 0; id < graph.size(); ++id) {
+    const Operation& operation = graph.operations[id];
+    const Id process = graph.lanes[operation.lane].process;
+    if (process == model::kNone) continue;
+    ProcessTime& time = times[process];
+    time.begin_ns = std::min(time.begin_ns, operation.start_ns);
+    time.end_ns = std::max(time.end_ns, operation.end_ns);
+    if (!is_collective(graph, id)) continue;
+    time.takes_part = true;
+    time.in_collectives_ns += operation.end_ns - operation.start_ns;
+  }
+  return times;
+}
+
+}  // namespace
+
+Graph with_rank_scaled(const Graph& graph, Id process, double factor) {
+  Graph changed = graph;
+  for (Id id = 0; id < graph.size(); ++id) {
+    Operation& operation = changed.operations[id];
+    const bool is_of_rank = graph.lanes[operation.lane].process == process;
+    if (is_of_rank && !is_collective(graph, id))
+      operation.duration_ns = scale(operation.duration_ns, factor);
+  }
+  return changed;
+}
+
+double factor_to_mean(const Graph& graph, Id process) {
+  const std::unordered_map<Id, ProcessTime> times = times_of_processes(graph);
+  const auto own = times.find(process);
+  if (own == times.end() || !own->second.takes_part) return 1;
+  double sum_ns = 0, ranks = 0;
+  for (const auto& [id, time] : times) {
+    if (!time.takes_part) continue;
+    sum_ns += time.outside_ns();
+    ++ranks;
+  }
+  const double own_ns = own->second.outside_ns();
+  return own_ns > 0 ? sum_ns / ranks / own_ns : 1;
 }
 
 }  // namespace rangescope::analyze::replay

@@ -16,8 +16,7 @@ namespace rangescope::analyze::replay {
 
 using Ids = std::span<const Id>;
 
-/// Operations take `factor` times as long: a product at another precision, a slower GPU, a rank as
-/// fast as the others.
+/// Operations take `factor` times as long: a product at another precision, a slower GPU.
 [[nodiscard]] Graph scaled(Graph graph, Ids operations, double factor);
 
 /// Each call takes so much less, as far as it takes half of its time still: what recording it
@@ -42,7 +41,10 @@ struct GraphCost {
   std::int64_t launch_ns = 0;  ///< of the call
   std::int64_t order_ns = 0;   ///< between two nodes
 };
-/// Spans that wait for the GPU stay as they are: a graph cannot hold that.
+/// By instance: it launches twice or more, and does not wait for the GPU, which a graph cannot
+/// hold.
+[[nodiscard]] std::vector<bool> can_be_graphs(const Graph& graph, std::span<const Span> instances);
+/// Instances that cannot be one stay as they are.
 [[nodiscard]] Graph as_graph_launches(const Graph& graph, std::span<const Span> instances,
                                       GraphCost cost);
 
@@ -63,6 +65,13 @@ struct Chain {
   double room = 1;
 };
 [[nodiscard]] Graph side_by_side(const Graph& graph, std::span<const Chain> chains);
+
+/// A process takes `factor` of its time for all but its collectives, which last until every rank
+/// has arrived (graph_of() has to know them): a slow rank as fast as the others.
+[[nodiscard]] Graph with_rank_scaled(const Graph& graph, Id process, double factor);
+/// How much of its own time a process would take outside of collectives if it were as fast as the
+/// mean of those that take part in one; 1 where it takes part in none.
+[[nodiscard]] double factor_to_mean(const Graph& graph, Id process);
 
 /// A call that launched a work, kNone where it was not recorded.
 [[nodiscard]] Id launch_of(const Graph& graph, Id work);

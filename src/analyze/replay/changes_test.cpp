@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 
 #include "analyze/replay/build.hpp"
@@ -289,6 +290,97 @@ TEST(ReplayChanges, ARecordingThatDoesNotReplayGivesBounds) {
   const Predictor predictor(std::move(recorded), 0);
   const Change nothing = [](const Graph& graph, double) { return graph; };
   EXPECT_TRUE(predictor.predict(before.spans("loop"), nothing).is_bound);
+}
+
+/// Two ranks, which compute and then reduce together; both leave a reduction at the same moment.
+class Ranks {
+ public:
+  explicit Ranks(std::array<std::int64_t, 2> compute_ns) {
+    for (Id rank = 0; rank < 2; ++rank) {
+      const Id process = builder_.process(1 + rank);
+      threads_.push_back(builder_.thread(process, 1 + rank));
+      builder_.stream(process, builder_.device(process, rank), 7);
+    }
+    std::int64_t now_ns = 1'000'000;
+    for (int step = 0; step < kSteps; ++step) now_ns = add_step(now_ns, compute_ns);
+    for (const Id thread : threads_) builder_.range(thread, "loop", 1'000'000, now_ns);
+    end_ns_ = now_ns;
+  }
+
+  [[nodiscard]] Graph graph() const { return graph_of(builder_.session, collectives_); }
+  [[nodiscard]] std::int64_t length_ns() const { return end_ns_ - 1'000'000; }
+  [[nodiscard]] std::vector<Span> loop(Id rank) const {
+    return {{threads_[rank], 1'000'000, end_ns_}};
+  }
+
+ private:
+  static constexpr std::int64_t kTransfer_ns = 30'000;
+
+  /// Launches in 10 us, a kernel of the rank's own length, the reduction, and a wait for it.
+  std::int64_t add_step(std::int64_t now_ns, std::array<std::int64_t, 2> compute_ns) {
+    std::array<std::int64_t, 2> arrivals_ns = {};
+    for (Id rank = 0; rank < 2; ++rank)
+      arrivals_ns[rank] =
+          now_ns + testing::kCall_ns + testing::kLaunch_ns + compute_ns[rank] + testing::kOrder_ns;
+    const std::int64_t reduced_ns = std::max(arrivals_ns[0], arrivals_ns[1]) + kTransfer_ns;
+    const std::int64_t end_ns = reduced_ns + testing::kReturn_ns;
+    CollectiveKernels reduction;
+    for (Id rank = 0; rank < 2; ++rank) {
+      const std::int64_t launched_ns = now_ns + testing::kCall_ns;
+      const Id gemm = builder_.launch(threads_[rank], now_ns, launched_ns);
+      const std::int64_t start_ns = launched_ns + testing::kLaunch_ns;
+      builder_.kernel(gemm, "gemm", start_ns, start_ns + compute_ns[rank], rank);
+      const Id reduce =
+          builder_.launch(threads_[rank], launched_ns, launched_ns + testing::kCall_ns);
+      reduction.push_back(
+          builder_.kernel(reduce, "ncclAllReduce", arrivals_ns[rank], reduced_ns, rank));
+      builder_.launch(threads_[rank], launched_ns + testing::kCall_ns, end_ns,
+                      model::LaunchKind::kSynchronize);
+    }
+    collectives_.push_back(reduction);
+    return end_ns;
+  }
+
+  analyze::testing::SessionBuilder builder_;
+  std::vector<Id> threads_;
+  std::vector<CollectiveKernels> collectives_;
+  std::int64_t end_ns_ = 0;
+};
+
+std::int64_t length_of(const Graph& graph, const std::vector<Span>& spans) {
+  return static_cast<std::int64_t>(compare(ReplayedClock(graph, replay(graph)), spans).replayed_ns);
+}
+
+TEST(ReplayChanges, RanksThatWaitForOneAnotherReplay) {
+  const Ranks ranks({400 * kMicrosecond, 100 * kMicrosecond});
+  const Graph graph = ranks.graph();
+  for (Id rank = 0; rank < 2; ++rank)
+    EXPECT_NEAR(static_cast<double>(length_of(graph, ranks.loop(rank))),
+                static_cast<double>(ranks.length_ns()), 0.01 * ranks.length_ns());
+}
+
+TEST(ReplayChanges, ASlowRankAsFastAsTheMeanHelpsAllRanks) {
+  const Ranks before({400 * kMicrosecond, 100 * kMicrosecond});
+  const Graph graph = before.graph();
+  const Graph halved = with_rank_scaled(graph, 0, 0.5);
+  const Ranks after({200 * kMicrosecond, 100 * kMicrosecond});
+  for (Id rank = 0; rank < 2; ++rank)
+    EXPECT_NEAR(static_cast<double>(length_of(halved, before.loop(rank))),
+                static_cast<double>(after.length_ns()), 0.03 * after.length_ns());
+
+  const double factor = factor_to_mean(graph, 0);
+  EXPECT_NEAR(factor, 250.0 / 400, 0.04);
+  const Ranks mean({250 * kMicrosecond, 100 * kMicrosecond});
+  const Graph as_mean = with_rank_scaled(graph, 0, factor);
+  EXPECT_NEAR(static_cast<double>(length_of(as_mean, before.loop(1))),
+              static_cast<double>(mean.length_ns()), 0.03 * mean.length_ns());
+}
+
+TEST(ReplayChanges, AFasterRankThatWaitsSavesNothing) {
+  const Ranks before({400 * kMicrosecond, 100 * kMicrosecond});
+  const Graph faster = with_rank_scaled(before.graph(), 1, 0.5);
+  EXPECT_NEAR(static_cast<double>(length_of(faster, before.loop(0))),
+              static_cast<double>(before.length_ns()), 0.02 * before.length_ns());
 }
 
 }  // namespace changes_test

@@ -32,12 +32,13 @@ enum class Kind : std::uint8_t {
   kStretch,  ///< what a thread does between calls
   kCall,     ///< a CUDA call, without what it waits for
   kWait,     ///< a call, or the end of one, that lasts until GPU work has ended
+  kArrival,  ///< in a stream: its rank is ready for a collective, which is the operation behind it
   kKernel,
   kCopy,
   kMemset,
   kGraph,  ///< a CUDA graph that was recorded as a whole
 };
-inline constexpr std::size_t kKinds = 8;
+inline constexpr std::size_t kKinds = 9;
 
 [[nodiscard]] constexpr bool is_gpu_work(Kind kind) {
   return kind >= Kind::kKernel;
@@ -58,7 +59,7 @@ enum class Reason : std::uint8_t {
   kStream,    ///< work in another stream comes first: an event, or the legacy default stream
   kQueue,     ///< the call found the queue of launches full until that work had ended
   kHandOver,  ///< a thread went on when another one had made this call
-  kAwaited,   ///< a wait lasts until that work has ended
+  kAwaited,   ///< a wait lasts until that work has ended; a collective, until other ranks arrived
   kAhead,     ///< a buffer is free again, or was filled
 };
 

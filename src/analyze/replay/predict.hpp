@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "analyze/replay/graph.hpp"
 #include "analyze/replay/replay.hpp"
@@ -31,6 +32,14 @@ struct Prediction {
   [[nodiscard]] double saves_share() const;
 };
 
+/// Of several groups of spans, as the instances of each region, and of the whole recording: from
+/// its begin to the end of its last operation.
+struct Predictions {
+  Prediction run;
+  double run_recorded_ns = 0;
+  std::vector<Prediction> groups;
+};
+
 /// A recording, ready to be changed. What tracing added to its calls is in neither side of a
 /// prediction.
 class Predictor {
@@ -41,11 +50,18 @@ class Predictor {
   [[nodiscard]] const Graph& graph() const { return untraced_; }
   [[nodiscard]] Prediction predict(std::span<const Span> spans, const Change& change,
                                    Parameter parameter = {}) const;
+  /// The same of many groups, by the same three replays.
+  [[nodiscard]] Predictions predict_all(std::span<const std::vector<Span>> groups,
+                                        const Change& change, Parameter parameter = {}) const;
   /// How far the recording, replayed as it was, is off.
   [[nodiscard]] double replay_error(std::span<const Span> spans) const;
 
  private:
-  Graph recorded_, untraced_;
+  [[nodiscard]] Predictions predict_groups(std::span<const std::span<const Span>> groups,
+                                           const Change& change, Parameter parameter) const;
+  [[nodiscard]] Comparison compare_runs() const;
+
+  Graph untraced_;  ///< differs from the recorded one in durations only
   Times recorded_times_, untraced_times_;
 };
 
