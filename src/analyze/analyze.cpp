@@ -35,6 +35,7 @@
 #include "analyze/tree/select.hpp"
 #include "analyze/tree/tree.hpp"
 #include "analyze/verdict/verdict.hpp"
+#include "analyze/what_if/what_if.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "base/version.hpp"
@@ -242,6 +243,21 @@ void add_repetitions(const std::vector<model::Digest>& runs, Report& report) {
                                {{"repeat_wall_ns", "mean run"}, {"repeat_stddev_ns", "+- runs"}});
 }
 
+/// Behind those of work: of what was measured, then of what was sampled.
+void add_metric_columns(const Session& session, const Reference& reference, Report& report) {
+  std::vector<model::MetricColumn>& columns = report.metric_columns;
+  std::vector<model::MetricColumn> measured;
+  if (!session.measurements.empty()) measured = reference.asked ? telling(reference) : telling(session, reference);
+  columns.insert(columns.end(), measured.begin(), measured.end());
+  if (is_light(session) && !session.samples.empty()) columns.push_back({"gpu_active", "GPU active"});
+  for (const model::SampleStream& stream : session.samples) {
+    for (const model::SampledMetric& metric : stream.metrics) {
+      const bool has_column = std::ranges::find(columns, metric.name, &model::MetricColumn::name) != columns.end();
+      if (!metric.title.empty() && !has_column) columns.push_back({metric.name, metric.title});
+    }
+  }
+}
+
 base::Result<Report> summed_up(const Session& session, const Options& options, Details& details, bool kept);
 
 }  // namespace
@@ -275,22 +291,12 @@ base::Result<Report> answer(Session& session, const Options& options, const Refe
   if (tally != nullptr)
     *tally = whole ? tally::tally_of(session, options, details, *report) : tally::digest_of(session, options);
   describe_clocks(clocks, session, *report);
-  std::vector<model::MetricColumn> of_work = std::move(report->metric_columns);
-  report->metric_columns = session.measurements.empty() ? std::vector<model::MetricColumn>{}
-                           : reference.asked            ? telling(reference)
-                                                        : telling(session, reference);
-  report->metric_columns.insert(report->metric_columns.begin(), of_work.begin(), of_work.end());
-  if (is_light(session) && !session.samples.empty()) report->metric_columns.push_back({"gpu_active", "GPU active"});
-  for (const model::SampleStream& stream : session.samples) {
-    for (const model::SampledMetric& metric : stream.metrics) {
-      const auto same = [&](const model::MetricColumn& column) { return column.name == metric.name; };
-      if (!metric.title.empty() && std::none_of(report->metric_columns.begin(), report->metric_columns.end(), same))
-        report->metric_columns.push_back({metric.name, metric.title});
-    }
-  }
+  add_metric_columns(session, reference, *report);
   add_cpu_metrics(reference.cpu, *report);
   judge_by_peaks(session, reference, options.device, *report);
   add_families(reference.kinds, *report);
+  const Regions regions{session, options, details.tree, details.keys, details.by_cell};
+  TRY(add_what_if(regions, reference, *report));
   finish(std::move(facts), *report);
   return report;
 }

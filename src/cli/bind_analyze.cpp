@@ -1,4 +1,5 @@
 #include "analyze/counters/useful.hpp"
+#include "analyze/what_if/rule.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "cli/bind.hpp"
@@ -78,6 +79,7 @@ base::Result<void> check_analysis(analyze::Options& options) {
   std::move(useful_rules.tokens.begin(), useful_rules.tokens.end(), std::back_inserter(options.tokens));
   TRY(analyze::parse_work(options.work, options.tokens));
   TRY(analyze::parse_useful(options.flops));
+  TRY(analyze::parse_what_if(options.what_if));
   profile::warn_of_bars(options.ranges);
   for (const std::string& note : options.ranges.notes) base::detail(base::printable(note));
   return {};

@@ -33,6 +33,7 @@ class Report final : public Subcommand {
     app.add_flag("--captures", [this] { from_ = profile::JobFrom::kCaptures; });
     app.add_flag("--digests", [this] { from_ = profile::JobFrom::kDigests; });
     app.add_option("--merged", merged_);
+    app.add_option("--what-if", analysis_.what_if).type_name("CHANGE").repeated();
     app.add_flag("--strict", strict_);
     bind_read(app, reading_);
     bind_report(app, choice_);

@@ -21,6 +21,7 @@
 #include "model/ranks.hpp"
 #include "model/stall.hpp"
 #include "model/verdict.hpp"
+#include "model/what_if.hpp"
 
 namespace rangescope::model {
 
@@ -435,6 +436,7 @@ struct Report {
   std::vector<TableRow> rows;          ///< the aggregate as a table shows it, depth first
   std::optional<Outside> outside;      ///< absent without a timeline of ranges
   std::vector<Verdict> verdict;        ///< at most five, worst first
+  base::Held<WhatIf> what_if;          ///< absent where nothing was supposed
   base::Held<GpuWork> total;           ///< the whole run
   base::Held<GpuWork> unattributed;    ///< GPU work launched outside every range
   std::vector<KernelRow> kernels;      ///< over the whole run, by total time

@@ -229,7 +229,7 @@ Fix smallcopies(const Recording& recording) {
       fusions.push_back({step, static_cast<std::int64_t>(kBytes / bytes_per_s * 1e9)});
     return fused(unawaited, fusions);
   };
-  return {change, kPinned_bytes_per_s};
+  return {change, pinned_bytes_per_s()};
 }
 
 /// Rows are gathered on the GPU, where they are read and written, instead of in long stretches.
@@ -281,7 +281,7 @@ Fix branches(const Recording& recording) {
     const auto order_ns =
         static_cast<double>(graph.latencies.order_ns[static_cast<std::size_t>(Kind::kKernel)]);
     return as_graph_launches(parallel, recording.spans("step"),
-                             {kGraphLaunch_ns, static_cast<std::int64_t>(gap * order_ns)});
+                             {graph_launch_ns(), static_cast<std::int64_t>(gap * order_ns)});
   };
   return {change, {1, 0, 1}};
 }

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "analyze/replay/changes.hpp"
 #include "analyze/replay/predict.hpp"
 #include "base/source_dir.hpp"
+#include "config/metric_groups.hpp"
 #include "read/native/reader.hpp"
 
 namespace rangescope {
@@ -30,15 +32,30 @@ namespace savings_test {
 
 using namespace analyze::replay;
 
-/// What CUPTI's records added to a launch of these programs: 1.4 to 2.8 us, of which the calls hold
-/// the most.
-inline constexpr std::int64_t kTracing_ns = 1'300;
-/// Of an H100: peaks (conf/device/h100-sxm.yaml), and what pinned copies reach over PCIe 5.
+/// conf/replay of the sources.
+inline const model::ReplayCosts& costs() {
+  static const model::ReplayCosts read = [] {
+    const std::string conf = std::string(base::source_dir) + "/conf";
+    ::setenv("RANGESCOPE_CONF", conf.c_str(), 1);
+    return config::replay_costs().value();
+  }();
+  return read;
+}
+
+/// Of an H100: conf/device/h100-sxm.yaml.
 inline constexpr double kFp32PerTf32 = 66.9 / 494.7;
 inline constexpr double kTensorFp16_flop_per_s = 989.4e12;
 inline constexpr double kMemory_bytes_per_s = 3.35e12;
-inline constexpr Parameter kPinned_bytes_per_s{52e9, 48e9, 55e9};
-inline constexpr std::int64_t kGraphLaunch_ns = 10'000;
+inline constexpr double kHostLink_bytes_per_s = 63.0e9;
+
+inline Parameter pinned_bytes_per_s() {
+  const model::MeasuredValue& share = costs().pinned_share;
+  return {share.expected * kHostLink_bytes_per_s, share.low * kHostLink_bytes_per_s,
+          share.high * kHostLink_bytes_per_s};
+}
+inline std::int64_t graph_launch_ns() {
+  return static_cast<std::int64_t>(costs().graph_launch_ns.expected);
+}
 
 /// A recording, and what changes ask of it.
 class Recording {
@@ -48,7 +65,8 @@ class Recording {
     auto session = read::native::kReader.read(path, {});
     if (!session) return;
     session_ = std::move(*session);
-    predictor_.emplace(graph_of(session_), kTracing_ns);
+    const auto tracing_ns = static_cast<std::int64_t>(costs().tracing_ns.expected);
+    predictor_.emplace(graph_of(session_), tracing_ns);
   }
 
   [[nodiscard]] const model::Session& session() const { return session_; }

@@ -22,7 +22,7 @@ Fix launch(const Recording& recording) {
     const auto order_ns =
         static_cast<double>(graph.latencies.order_ns[static_cast<std::size_t>(Kind::kKernel)]);
     return as_graph_launches(graph, steps,
-                             {kGraphLaunch_ns, static_cast<std::int64_t>(gap * order_ns)});
+                             {graph_launch_ns(), static_cast<std::int64_t>(gap * order_ns)});
   };
   return {change, {0, 0, 1}};
 }
@@ -39,7 +39,7 @@ Fix copies(const Recording& recording) {
     }
     return copied_ahead(graph, copies, durations_ns, 2);
   };
-  return {change, kPinned_bytes_per_s};
+  return {change, pinned_bytes_per_s()};
 }
 
 /// No `.item()`: neither its copy nor its wait.

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/advice.hpp"
 #include "model/loss.hpp"
+#include "model/measure.hpp"
 
 namespace rangescope::report {
 namespace {
@@ -102,6 +104,60 @@ Section verdict_section(const model::Report& report, const Style& style) {
     if (!verdict.next.empty())
       section.add({"", Line::kBelow, base::Tone::kDim, "next", verdict.next, !first && !style.explain});
   }
+  return section;
+}
+
+namespace {
+
+std::string interval_text(const model::PredictedTime& time) {
+  const double half_ns = (time.after_high_ns - time.after_low_ns) / 2;
+  return base::format_ns(std::fabs(time.saves_ns())) + " ± " + base::format_ns(half_ns);
+}
+
+/// "saves 211 ms ± 8 ms, 51.0 %"
+std::string predicted_saving_text(const model::PredictedTime& time) {
+  std::string text = time.saves_ns() < 0 ? "costs " : "saves ";
+  if (time.is_bound) text += "at most ";
+  text += interval_text(time);
+  if (time.now_ns > 0) text += ", " + base::format_share(std::fabs(time.saves_ns()) / time.now_ns);
+  return text;
+}
+
+std::string predicted_text(const model::PredictedTime& time) {
+  return base::format_ns(time.after_ns) + " instead of " + base::format_ns(time.now_ns) + " (" +
+         predicted_saving_text(time) + ")";
+}
+
+/// Which regions do not replay, so that their savings are bounds.
+void add_bounds(const model::Report& report, Section& section) {
+  constexpr std::size_t kShown = 5;
+  std::size_t count = 0;
+  for (const model::PredictedRegion& predicted : report.what_if->regions) {
+    const model::Region& region = report.regions[predicted.region];
+    const bool is_part = region.process || region.thread;
+    if (!predicted.time.is_bound || is_part) continue;
+    if (++count > kShown) continue;
+    const std::string error = base::format_share(predicted.time.replay_error);
+    std::string text = "its replay is " + error + " off: " + predicted_saving_text(predicted.time);
+    section.add({std::move(text), Line::kItem, base::Tone::kPlain, model::path_text(region)});
+  }
+  if (count <= kShown) return;
+  const std::string more = base::counted(count - kShown, "more region saves", "more regions save");
+  section.add({.text = more + " at most what is predicted", .shape = Line::kItem});
+}
+
+}  // namespace
+
+Section what_if_section(const model::Report& report) {
+  Section section{"What if", true};
+  if (!report.what_if) return section;
+  for (const model::SupposedChange& change : report.what_if->changes) {
+    const std::string name = "what if " + change.written;
+    section.add({change.subject, Line::kItem, base::Tone::kPlain, name});
+  }
+  std::string run = "the run takes " + predicted_text(report.what_if->run);
+  section.add({.text = std::move(run), .tone = base::Tone::kBold});
+  add_bounds(report, section);
   return section;
 }
 

@@ -162,6 +162,7 @@ base::Result<Document> report_document(const model::Report& report, const Style&
   Document page;
   page.sections.push_back(head(report, "Region report"));
   page.sections.push_back(verdict_section(report, style));
+  page.sections.push_back(what_if_section(report));
   const auto beyond = [](const model::Region& region) { return region.wall.share > 1.0005; };
   if (tables.empty()) page.begin("Regions").add({.text = "no ranges"});
   for (Section& table : tables) page.sections.push_back(std::move(table));

@@ -275,6 +275,30 @@ void outside(JsonWriter& json, const std::optional<model::Outside>& value) {
   json.close();
 }
 
+void predicted_time(JsonWriter& json, const model::PredictedTime& time) {
+  json.fields("now_ns", time.now_ns, "after_ns", time.after_ns);
+  json.fields("after_low_ns", time.after_low_ns, "after_high_ns", time.after_high_ns);
+  json.fields("saves_ns", time.saves_ns(), "at_most", time.is_bound);
+  json.field("replay_error", time.replay_error);
+}
+
+// What --what-if asked; nothing where it was not given.
+void what_if(JsonWriter& json, const base::Held<model::WhatIf>& value) {
+  if (!value) return;
+  json.open_object("what_if");
+  json.line_objects("changes", value->changes, [&](const model::SupposedChange& change) {
+    json.fields("change", change.written, "of", change.subject);
+  });
+  json.open_line_object("run");
+  predicted_time(json, value->run);
+  json.close();
+  json.line_objects("regions", value->regions, [&](const model::PredictedRegion& predicted) {
+    json.field("region", predicted.region);
+    predicted_time(json, predicted.time);
+  });
+  json.close();
+}
+
 // Ranks, collectives and messages of a parallel job; nothing of one that was none.
 void job(const model::Report& report, JsonWriter& json) {
   if (report.ranks.empty()) return;
@@ -320,6 +344,7 @@ base::Result<void> export_json(const model::Report& report, const model::Session
   json.open_object();
   json.field("schema", kSchema);
   verdicts(json, report, report.verdict);
+  what_if(json, report.what_if);
   write_run(json, report.run);
   write_processes(json, report.processes);
   job(report, json);
@@ -356,9 +381,9 @@ base::Result<void> export_json(const model::Report& report, const model::Session
   return {};
 }
 
-// One JSON object a line, for streams and log stores: {"type": "run" | "verdict" | "process" | "region" | "total" |
-// "kernel" | "result" | "operator" | "loss" | "finding", ...}. What is in them is what the JSON report has at that
-// place.
+// One JSON object a line, for streams and log stores: {"type": "run" | "verdict" | "what_if" | "process" | "region" |
+// "total" | "kernel" | "result" | "operator" | "loss" | "finding", ...}. What is in them is what the JSON report has at
+// that place.
 base::Result<void> export_jsonl(const model::Report& report, const model::Session*, const Style&, Sink& sink) {
   JsonWriter json(sink);
   const auto line = [&json](const char* type, const auto& fill) {
@@ -374,6 +399,7 @@ base::Result<void> export_jsonl(const model::Report& report, const model::Sessio
     write_devices(json, report);
   });
   for (const model::Verdict& verdict : report.verdict) line("verdict", [&] { verdicts(json, report, {&verdict, 1}); });
+  if (report.what_if) line("what_if", [&] { what_if(json, report.what_if); });
   for (const model::ReportProcess& process : report.processes)
     line("process", [&] { write_processes(json, {process}); });
   for (const Region& region : report.regions) {
