@@ -98,6 +98,19 @@ struct ComparedSide {
   std::size_t failed = 0;  ///< runs whose program ended by a signal or with another exit code than 0
 };
 
+/// What the verdict of the first side predicted of a cure, and what came in another side, per
+/// instance of the range.
+struct ComparedPrediction {
+  std::size_t side = 1;
+  std::string cure;  ///< its id
+  std::string path;  ///< of the range that was predicted, in the first side
+  std::string text;  ///< the line of the verdict
+  double before_ns = 0;
+  double predicted_ns = 0, low_ns = 0, high_ns = 0;
+  bool is_bound = false;              ///< the recording did not replay: at most that was saved
+  std::optional<double> realised_ns;  ///< absent where the side does not have the range
+};
+
 struct Comparison {
   std::vector<ComparedSide> sides;
   std::string noise;      ///< "runs" or "occurrences": what the spread was taken from
@@ -110,7 +123,8 @@ struct Comparison {
   std::vector<RenameOffer> renames;     ///< offered, not applied
   std::vector<ComparedKernel> kernels;  ///< what changed most first
   std::vector<ChainFrame> frames;
-  std::vector<std::string> notes;  ///< what a reader of the numbers should know
+  std::vector<ComparedPrediction> predictions;  ///< side by side, in the order of the verdict
+  std::vector<std::string> notes;               ///< what a reader of the numbers should know
 };
 
 /// "untested", "noise", "more", "less"

@@ -69,6 +69,17 @@ std::vector<model::Loss> losses_of(const Json& list) {
   return out;
 }
 
+std::optional<model::Outcome> outcome_in(const Json& verdict) {
+  const auto after = verdict.find("after");
+  if (after == verdict.end() || !after->is_object()) return {};
+  model::Outcome outcome;
+  outcome.path = text_in(*after, "path");
+  outcome.before_ns = number_of<double>(*after, "before_ns");
+  outcome.after_ns = number_of<double>(*after, "after_ns");
+  outcome.is_bound = after->value("at_most", false);
+  return outcome;
+}
+
 void read_verdict(const Json& json, Digest& out) {
   out.judged = json.contains("verdict");
   for (const Json& verdict : json.value("verdict", Json::array())) {
@@ -85,6 +96,7 @@ void read_verdict(const Json& json, Digest& out) {
           std::pair("saves_low_ns", &one.saves_low_ns), std::pair("saves_high_ns", &one.saves_high_ns)})
       if (const auto value = verdict.find(key); value != verdict.end() && value->is_number())
         *into = value->get<double>();
+    one.after = outcome_in(verdict);
     out.verdict.push_back(std::move(one));
   }
 }
@@ -205,6 +217,11 @@ Json verdict_json(const model::Verdict& one) {
   if (one.saves_low_ns) json["saves_low_ns"] = *one.saves_low_ns;
   if (one.saves_high_ns) json["saves_high_ns"] = *one.saves_high_ns;
   if (!one.cure.empty()) json["cure"] = one.cure;
+  if (one.after)
+    json["after"] = {{"path", base::printable(one.after->path)},
+                     {"before_ns", one.after->before_ns},
+                     {"after_ns", one.after->after_ns},
+                     {"at_most", one.after->is_bound}};
   if (!one.next.empty()) json["next"] = base::printable(base::redact_text(one.next));
   return json;
 }

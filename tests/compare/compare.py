@@ -164,6 +164,40 @@ class Compare(unittest.TestCase):
         result = self.json("same1", "renamed", "--rename", "mlp=ffn")
         self.assertEqual((len(result["regions"]), result["renames"], result["missing"]), (6, [], []))
 
+    def test_predicted_and_realised(self):
+        """A recording whose fix was measured (tests/golden/savings/README.md), and the same with the time that came of it."""
+        done = self.tool("report", f"{SOURCE}/tests/golden/savings/gelu", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        before = json.loads(done.stdout)
+        loop = next(r for r in before["regions"] if r["path"] == ["loop"])
+        now = loop["wall_ns"]["inclusive"]
+        line = {"kind": "cure", "severity": "warning", "path": "loop > step", "region": loop["id"], "process": None,
+                "text": "GELU by hand: one kernel does it", "advice": "F.gelu", "saves_ns": 0.896 * now, "saves_low_ns": 0.85 * now,
+                "saves_high_ns": 0.91 * now, "saves_share": 0.5, "cure": "gelu_by_hand", "evidence": {}, "next": None,
+                "after": {"path": "loop", "region": loop["id"], "before_ns": now, "after_ns": 0.104 * now, "at_most": False}}
+        before["verdict"] = [line]
+        after = json.loads(done.stdout)
+        for region in after["regions"]:
+            for key, value in region["wall_ns"].items():
+                if isinstance(value, (int, float)):
+                    region["wall_ns"][key] = value * 3.83 / 40.17
+        after["verdict"] = []
+        for name, report in (("before.json", before), ("after.json", after)):
+            with open(self.path(name), "w", encoding="utf-8") as file:
+                json.dump(report, file)
+        result = self.json("before.json", "after.json")
+        prediction, = result["predictions"]
+        self.assertEqual((prediction["cure"], prediction["path"], prediction["side"]), ("gelu_by_hand", "loop", 1))
+        self.assertAlmostEqual(prediction["predicted_ns"] / now, 0.104)
+        self.assertAlmostEqual(prediction["predicted_low_ns"] / now, 0.09)
+        self.assertAlmostEqual(prediction["realised_ns"] / now, 3.83 / 40.17)
+        saved = self.tool("gate", "--save", "--name", "before", "before.json")  # a baseline keeps what was predicted
+        self.assertEqual(saved.returncode, 0, saved.stderr)
+        self.assertEqual([p["predicted_ns"] for p in self.json(saved.stdout.strip(), "after.json")["predictions"]], [prediction["predicted_ns"]])
+        for form in ("table", "md"):
+            shown = self.tool("compare", "before.json", "after.json", "-f", form).stdout
+            self.assertRegex(shown, r"loop\S*: predicted 4\.\d+ ms ± 1\.\d+ ms instead of \d\d\.\d+ ms, realised 3\.\d+ ms: GELU by hand")
+
     def test_refused_with_82(self):
         done = self.tool("profile", "-q", "--output", "other", "--", VICTIM)
         self.assertEqual(done.returncode, 0, done.stderr)

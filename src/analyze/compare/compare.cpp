@@ -14,6 +14,7 @@
 #include "analyze/compare/compare_chains.hpp"
 #include "analyze/compare/compare_functions.hpp"
 #include "analyze/compare/digest.hpp"
+#include "analyze/compare/predictions.hpp"
 #include "analyze/compare/surroundings.hpp"
 #include "analyze/names/kernel_labels.hpp"
 #include "analyze/names/matching.hpp"
@@ -194,6 +195,7 @@ class Comparer {
       if (on_all_sides(region)) compared_regions.push_back(&region);
     for (std::string& note : clock_notes(compared_regions, out_)) out_.notes.push_back(std::move(note));
     for (std::size_t side = 1; side < sides_.size(); ++side) compare_verdicts(side);
+    out_.predictions = compare_predictions(sides_, out_.regions);
     out_.renames = offer_renames(*matched, sides_.size());
     sort();
     return std::move(out_);

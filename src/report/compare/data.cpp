@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "model/measure.hpp"
 #include "report/compare/document.hpp"
@@ -74,6 +75,16 @@ const model::ComparedValue& value_of(const model::Gate& gate, const GateCheck& c
   return region_of(gate, check).values[check.value];
 }
 
+void write_predictions(std::span<const model::ComparedPrediction> list, JsonWriter& json) {
+  json.line_objects("predictions", list, [&](const model::ComparedPrediction& prediction) {
+    json.fields("side", prediction.side, "cure", prediction.cure, "path", prediction.path);
+    json.fields("text", prediction.text, "before_ns", prediction.before_ns);
+    json.fields("predicted_ns", prediction.predicted_ns, "predicted_low_ns", prediction.low_ns);
+    json.fields("predicted_high_ns", prediction.high_ns, "at_most", prediction.is_bound);
+    json.field("realised_ns", prediction.realised_ns);
+  });
+}
+
 /// What the JSON is, within the gate's too.
 void write_comparison_object(const model::Comparison& comparison, JsonWriter& json) {
   json.open_object();
@@ -103,6 +114,7 @@ void write_comparison_object(const model::Comparison& comparison, JsonWriter& js
       json.close();
     }
   });
+  write_predictions(comparison.predictions, json);
   json.field("notes", comparison.notes);
   json.close();
 }

@@ -340,6 +340,32 @@ void add_surroundings(Section& section, const Comparison& comparison) {
   for (const std::string& note : comparison.notes) section.add({note, Line::kItem, Tone::kWarn, "note"});
 }
 
+using model::ComparedPrediction;
+
+/// "predicted 203.0 ms ± 8.0 ms instead of 414.0 ms, realised 198.0 ms: 8 element-wise kernels ..."
+std::string sentence_of(const Comparison& comparison, const ComparedPrediction& prediction) {
+  const double half_ns = (prediction.high_ns - prediction.low_ns) / 2;
+  std::string text = prediction.is_bound ? "predicted at least " : "predicted ";
+  text += base::format_ns(prediction.predicted_ns) + " ± " + base::format_ns(half_ns);
+  text += " instead of " + base::format_ns(prediction.before_ns);
+  const bool has_several = comparison.sides.size() > 2;
+  const std::string side = has_several ? " in " + side_letter(prediction.side) : "";
+  if (prediction.realised_ns) {
+    text += ", realised" + side + " " + base::format_ns(*prediction.realised_ns);
+  } else {
+    text += "; the range is not" + (has_several ? side : " in " + side_letter(prediction.side));
+  }
+  return text + ": " + base::printable(prediction.text);
+}
+
+void add_predictions(Document& page, const Comparison& comparison) {
+  if (comparison.predictions.empty()) return;
+  Section& section = page.begin("Predicted and realised, per instance", false);
+  for (const ComparedPrediction& prediction : comparison.predictions)
+    section.add(
+        {.text = sentence_of(comparison, prediction), .shape = Line::kItem, .name = base::printable(prediction.path)});
+}
+
 void add_missing(Document& page, const Comparison& comparison, std::size_t most) {
   Section& section = page.begin("Not on all sides");
   const std::size_t shown = std::min(most, comparison.missing.size());
@@ -364,6 +390,7 @@ Document comparison_document(const Comparison& comparison, const Style& style) {
   Section& head = page.begin("Comparison");
   head.add({.text = comparison_sentence(comparison), .tone = Tone::kBold});
   add_surroundings(head, comparison);
+  add_predictions(page, comparison);
   const std::size_t most = style.top == 0 ? comparison.regions.size() : std::min(style.top, comparison.regions.size());
   const std::size_t values = comparison.regions.empty() ? 0 : comparison.regions.front().values.size();
   for (std::size_t v = 0; v < values; ++v) {
