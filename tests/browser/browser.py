@@ -61,6 +61,8 @@ def main():
         for name, run in (("python", "native-cpu/python"), ("modules", "native-gpu/modules-graph")):
             subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden", run),
                             "-f", "html", "-o", os.path.join(folder, name + ".html")], check=True)
+        subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden/savings/copies"), "--what-if", "copies=overlapped",
+                        "--what-if", "region:loop=0.9", "-f", "html", "-o", os.path.join(folder, "what_if.html")], check=True)
         with open(os.path.join(folder, "work.txt"), "w", encoding="utf-8") as f:
             subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden/nsys/work.sqlite")], check=True, stdout=f)
         subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden/ncu/k_decode.ncu-repz"),

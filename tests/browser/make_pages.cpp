@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "model/measure.hpp"
 #include "report/compare/formats.hpp"
 #include "report/exporter.hpp"
 #include "report/sample_report_test.hpp"
@@ -89,6 +90,34 @@ model::Report roofline_report() {
   report.losses = {{"dropped_events", 12, "12 events did not fit into the capture"}};
   report.regions[0].roofline = {{"dram", "tensor bf16", 8e12, 2e10, 400, 5.2e14, 9.89e14, 9.89e14, 4.8e12}};
   report.regions[1].roofline = {{"dram", "tensor bf16", 2e11, 1e10, 20, 8.1e13, 9.6e13, 9.89e14, 4.8e12}};
+  return report;
+}
+
+// Two cures, one of which is a bound, and a line without any.
+model::Report cures_report() {
+  model::Report report = report::gpu_sample();
+  report.run.id = "cures";
+  const auto add_cure = [&](const char* cure, const char* text, const char* attempt, double before_ns,
+                            double after_ns) {
+    model::Verdict line;
+    line.kind = "cure";
+    line.severity = model::Weight::kWarning;
+    line.region = 1;
+    line.path = model::path_text(report.regions[1]);
+    line.text = text;
+    line.attempt = attempt;
+    line.cure = cure;
+    line.saves_ns = before_ns - after_ns;
+    line.saves_low_ns = 0.9 * *line.saves_ns;
+    line.saves_high_ns = 1.05 * *line.saves_ns;
+    line.after = model::Outcome{line.path, 1, before_ns, after_ns, after_ns > before_ns / 2};
+    report.verdict.push_back(std::move(line));
+  };
+  report.verdict.clear();
+  add_cure("fusion", "8 element-wise kernels of equal size follow one another (2.07 ms of 2.07 ms)",
+           "torch.compile(step)", 414e6, 45e6);
+  add_cure("copies", "59 pageable copies block the thread", "pin_memory=True, non_blocking=True", 45e6, 40e6);
+  report.verdict.push_back({.kind = "dominant_kernel", .text = "GPU-bound"});
   return report;
 }
 
@@ -204,6 +233,7 @@ int main(int argc, char** argv) {
     hostile.cpu.stacks.emplace_back();
     hostile.ranges[0].name = hostile.strings.intern("</script><img src=x onerror=window.hacked=3>");
     ok = write(folder + "/hostile.html", **exporter, hostile_report(), &hostile) && ok;
+    ok = write(folder + "/cures.html", **exporter, cures_report(), nullptr) && ok;
     ok = write(folder + "/ranks.html", **exporter, many_ranks_report(), nullptr) && ok;
     report::FileSink flame(folder + "/flame.html");
     report::write_comparison_html(flame_comparison(), {}, flame);

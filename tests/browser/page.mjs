@@ -1,6 +1,6 @@
 // Drives a Chromium over reports, as a reader would. Usage: node page.mjs PLAYWRIGHT CHROMIUM FOLDER [SHOTS]
 //
-// FOLDER holds pages made by browser.py: job.html, ranks.html, zoo.html, work.html, python.html, modules.html, ncu.html, hostile.html, roofline.html, big.html, comparison.html, flame.html. Prints a line
+// FOLDER holds pages made by browser.py: job.html, ranks.html, zoo.html, work.html, python.html, modules.html, ncu.html, what_if.html, cures.html, hostile.html, roofline.html, big.html, comparison.html, flame.html. Prints a line
 // `pass|fail <case> [why]` for each case. Any error of a page and any request to the network fails the case.
 import { createRequire } from 'node:module';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -157,6 +157,50 @@ check('the verdict comes first and links to its region', 'work.html', async (pag
   expect(await page.locator('#details table').first().locator('tbody tr').count() > 0, 'kernels of the region');
   expect(await page.locator('#distribution canvas').count() === 1, 'distribution');
 });
+const width = (element) => element.evaluate((piece) => piece.getBoundingClientRect().width);
+check('what if: bars of the run and of regions, and a click leads to the region', 'what_if.html', async (page) => {
+  equal(await page.locator('#what-if li code').allTextContents(), ['copies=overlapped', 'region:loop=0.9'], 'as it was asked');
+  const said = await page.locator('#what-if .predicted-words').allTextContents();
+  expect(said.length >= 3, `${said.length} bars`);
+  for (const text of said) expect(/^[\d.]+ m?s → [\d.]+ [mu]?s, saves [\d.]+ % \([\d.]+ [mu]?s to [\d.]+ [mu]?s\)$/.test(text), text);
+  const run = page.locator('#what-if .predicted').first();
+  const [track, before, after, interval] = await Promise.all(['.predicted-track', '.before', '.after', '.interval'].map((part) => width(run.locator(part))));
+  expect(Math.abs(before - track) < 1 && after < 0.95 * before && after > 0 && interval >= 2, `${track} ${before} ${after} ${interval}`);
+  const loop = page.locator('#what-if dt button', { hasText: /^loop$/ });
+  await loop.click();
+  equal(await selectedName(page), ['loop'], 'selected');
+});
+check('cures: a claim, its bar with an interval, what to try, and a click leads to the region', 'cures.html', async (page) => {
+  const lines = page.locator('.verdict li');
+  equal(await lines.locator('.try').allTextContents(), ['torch.compile(step)', 'pin_memory=True, non_blocking=True'], 'to try');
+  const said = await lines.locator('.predicted-words').allTextContents();
+  equal(said[0], '414.0 ms → 45.00 ms, saves 89.1 % (26.55 ms to 81.90 ms)', 'in words');
+  expect(said[1].includes('saves at most 11.1 %'), said[1]);
+  equal(await lines.nth(2).locator('.predicted').count(), 0, 'a line without a cure has no bar');
+  const [first, second] = [lines.nth(0), lines.nth(1)];
+  const [before, after, interval, next] = await Promise.all([width(first.locator('.before')), width(first.locator('.after')),
+    width(first.locator('.interval')), width(second.locator('.before'))]);
+  expect(Math.abs(after / before - 45 / 414) < 0.01 && Math.abs(interval / before - 55.35 / 414) < 0.01, `${before} ${after} ${interval}`);
+  expect(Math.abs(next / before - 45 / 414) < 0.01, 'bars have one scale');
+  await first.locator('button').click();
+  equal((await selectedName(page)).length, 1, 'selected');
+});
+for (const size of [{ width: 390, height: 844 }, { width: 800, height: 900 }, { width: 1400, height: 900 }]) {
+  check(`what if: fits ${size.width} px, and axe finds nothing serious`, 'what_if.html', async (page) => {
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    expect(wide <= size.width, `${wide} px`);
+    await findsNothingSerious(page, 'light');
+    if (shots) await page.screenshot({ path: join(shots, `what-if-${size.width}.png`), clip: { x: 0, y: 0, ...size } });
+    await page.click('#theme');
+    await findsNothingSerious(page, 'dark');
+  }, { size });
+  check(`cures: fit ${size.width} px, and axe finds nothing serious`, 'cures.html', async (page) => {
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    expect(wide <= size.width, `${wide} px`);
+    await findsNothingSerious(page, 'light');
+    if (shots) await page.screenshot({ path: join(shots, `cures-${size.width}.png`), clip: { x: 0, y: 0, ...size } });
+  }, { size });
+}
 check('the address keeps region and zoom', 'work.html', async (page) => {
   await page.locator('#regions tbody tr').last().click();
   await page.locator('#timeline').scrollIntoViewIfNeeded();

@@ -42,9 +42,15 @@ export interface Job {
   ranks: { rank: number; host: string; device: string }[]; heat: { region: number; own: (number | null)[]; all: (number | null)[] }[];
   activity: string[]; tables: { title: string; heads: string[]; rows: string[][]; more: string }[];
 }
-export interface Verdict { kind: string; severity: string; path: string; region: number | null; text: string; saves: string; next: string }
+/** Nanoseconds before and after a change, and the interval of the latter. */
+export interface Predicted { before: number; after: number; low: number; high: number; at_most: boolean }
+export interface Verdict {
+  kind: string; severity: string; path: string; region: number | null; text: string; try: string; saves: string; next: string;
+  predicted?: Predicted;  // of a cure
+}
+export interface WhatIf { changes: { change: string; of: string }[]; run: Predicted; regions: (Predicted & { region: number })[] }
 export interface Data {
-  verdict: Verdict[];
+  verdict: Verdict[]; what_if?: WhatIf;
   run: {
     id: string; tool: string | null; cwd: string | null; start_unix_ns: number | null; duration_ns: number;
     exit_code: number | null; signal: number | null; host: string | null; sources: string[]; environment: Record<string, string>;

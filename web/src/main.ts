@@ -7,6 +7,7 @@ import { details, kernels, measureList, processes, provenance, troubles } from '
 import { flame } from './flame';
 import { counted, dark, el, lightOnPaper, themeChanged, time } from './format';
 import { icicle } from './icicle';
+import { bar, whatIf } from './predictions';
 import { ranks } from './ranks';
 import { regionTable } from './table';
 import { timeline } from './timeline';
@@ -36,16 +37,18 @@ function firstRegion(): Region | null {
   return null;
 }
 
-/** The answer: at most five lines, worst first, each with a link to its region and the command that looks further. */
+/** The answer: at most five lines, worst first, each with a link to its region, what to try, what that saves, and the command that looks further. */
 function verdict(): HTMLElement {
   if (data.verdict.length === 0) return el('p', { class: 'dim' }, 'No region took measurable time.');
+  const longest = Math.max(...data.verdict.map((v) => v.predicted?.before ?? 0));
   return el('ol', { class: 'verdict', 'aria-label': 'verdict, worst first' }, ...data.verdict.map((v) => {
     const region = v.region === null ? undefined : rowOf(v.region);
     const name = v.path.length > 120 ? `${v.path.slice(0, 59)} … ${v.path.slice(-58)}` : v.path;  // stacks of Python
     const link = region ? el('button', { type: 'button', class: 'link', title: v.path }, name) : el('b', { title: v.path }, name);
     if (region) link.onclick = () => { select(region); document.getElementById('h-selected')?.scrollIntoView({ block: 'center' }); };
     return el('li', { class: v.severity, 'data-kind': v.kind }, v.path ? link : null, v.path ? ': ' : '', v.text,
-      v.saves ? el('span', { class: 'saves' }, v.saves) : null, v.next ? el('code', { class: 'next' }, v.next) : null);
+      v.saves ? el('span', { class: 'saves' }, v.saves) : null, v.predicted ? bar(v.predicted, longest) : null,
+      v.try ? el('p', { class: 'try' }, v.try) : null, v.next ? el('code', { class: 'next' }, v.next) : null);
   }));
 }
 
@@ -74,12 +77,12 @@ function page(): void {
   select(firstRegion());
   lightOnPaper();
   onSelect((r) => keep('region', r ? String(r.id) : null));
-  const roof = roofline(), cpu = flame(), ofRanks = ranks(), lanes = timeline();
+  const roof = roofline(), cpu = flame(), ofRanks = ranks(), lanes = timeline(), supposed = whatIf();
   const facts = [data.run.host, data.gpus.join(', '), data.run.duration_ns > 0 ? time(data.run.duration_ns) : '',
     counted(data.processes.length, 'process', 'processes')].filter(Boolean).join(' · ');
   document.getElementById('app')!.append(
     el('header', {}, el('div', {}, el('h1', {}, data.run.id), el('p', { class: 'dim' }, facts), data.command ? el('code', { class: 'block' }, data.command) : null), themeButton()),
-    el('main', {}, ...[section('Verdict', 'verdict', verdict()), troubles(),
+    el('main', {}, ...[section('Verdict', 'verdict', verdict()), supposed ? section('What if', 'supposed', supposed) : null, troubles(),
       section('Regions', 'regions', regionTable()), section('Where time goes', 'icicle', icicle()),
       section('Selected region', 'selected', details(), distribution()),
       cpu ? section('On the CPU', 'on-cpu', cpu) : null,

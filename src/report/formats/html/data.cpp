@@ -139,15 +139,54 @@ void work(JsonWriter& json, std::string_view name, const base::Held<model::GpuWo
   values(json, name, holder);
 }
 
+void page_prediction(JsonWriter& json, const model::PredictedTime& time) {
+  json.fields("before", time.now_ns, "after", time.after_ns, "low", time.after_low_ns);
+  json.fields("high", time.after_high_ns, "at_most", time.is_bound);
+}
+
+/// Of a cure the time of its range, with the interval that its saving leaves.
+void page_outcome(JsonWriter& json, const model::Verdict& verdict) {
+  if (!verdict.after || verdict.cure.empty()) return;
+  const model::Outcome& outcome = *verdict.after;
+  const double saves_ns = outcome.before_ns - outcome.after_ns;
+  model::PredictedTime time;
+  time.now_ns = outcome.before_ns;
+  time.after_ns = outcome.after_ns;
+  time.after_low_ns = outcome.before_ns - verdict.saves_high_ns.value_or(saves_ns);
+  time.after_high_ns = outcome.before_ns - verdict.saves_low_ns.value_or(saves_ns);
+  time.is_bound = outcome.is_bound;
+  json.open_line_object("predicted");
+  page_prediction(json, time);
+  json.close();
+}
+
+void page_what_if(JsonWriter& json, const base::Held<model::WhatIf>& value) {
+  if (!value) return;
+  json.open_object("what_if");
+  json.line_objects("changes", value->changes, [&](const model::SupposedChange& change) {
+    json.fields("change", change.written, "of", change.subject);
+  });
+  json.open_line_object("run");
+  page_prediction(json, value->run);
+  json.close();
+  json.line_objects("regions", value->regions, [&](const model::PredictedRegion& predicted) {
+    json.field("region", predicted.region);
+    page_prediction(json, predicted.time);
+  });
+  json.close();
+}
+
 void page_verdicts(JsonWriter& json, const model::Report& report) {
   std::set<std::string_view> told;
   json.line_objects("verdict", report.verdict, [&](const model::Verdict& verdict) {
     // Each command once, and none that makes the page that is being read.
     const bool again = verdict.next_is_page || !told.insert(verdict.next).second;
     const std::string advice = model::advice_for(verdict);
-    json.fields("kind", verdict.kind, "severity", model::weight_name(verdict.severity), "path", verdict.path, "region",
-                verdict.region, "text", verdict.text + (advice.empty() ? "" : ". Try: " + advice), "saves",
-                saving_text(report, verdict), "next", again ? std::string() : verdict.next);
+    json.fields("kind", verdict.kind, "severity", model::weight_name(verdict.severity));
+    json.fields("path", verdict.path, "region", verdict.region, "text", verdict.text);
+    json.fields("try", advice, "saves", saving_text(report, verdict));
+    json.field("next", again ? std::string() : verdict.next);
+    page_outcome(json, verdict);
   });
 }
 
@@ -157,6 +196,7 @@ void write_html_data(const model::Report& report, const model::Session* session,
   json.open_line_object();
   json.field("schema", "rangescope.html/1");
   page_verdicts(json, report);
+  page_what_if(json, report.what_if);
   write_run(json, report.run);
   json.field("command", base::shell_quote(report.run.command));
   json.open_line_array("measures");

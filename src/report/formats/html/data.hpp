@@ -5,7 +5,11 @@
 //     rows: [{parent, depth, siblings, members: [region ids], region: sums where they are several}] (absent unless
 //       siblings were put together; as in the terminal's table),
 //     counter_heads: [title of each of a kernel's `counters`], kernels, total, unattributed, losses, findings, notes,
-//     timeline or null, cpu or null, job or null }
+//     timeline or null, cpu or null, job or null,
+//     verdict: [{kind, severity, path, region, text, try, saves, next, predicted (of a cure)}],
+//     what_if: {changes: [{change, of}], run, regions: [{region, ...}]} (absent unless asked for) }
+//
+// A prediction (of a cure, the run, a region) is { before, after, low, high, at_most }, in ns.
 //
 // Parts that the JSON report has too are in its form (document/json_writer.hpp), but for `stalls` of a kernel: its
 // reasons are waits alone, and each line has its place as a text, `at`, and what is written there, `text`.

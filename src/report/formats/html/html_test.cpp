@@ -133,6 +133,33 @@ TEST(Html, SaysEachCommandOnceAndNotTheOneThatMadeIt) {
   EXPECT_EQ(shown, (std::vector<std::string>{"rangescope plan", "", "", "look"}));
 }
 
+TEST(Html, HasWhatACureSavesAndWhatWasSupposed) {
+  model::Report report;
+  report.regions.resize(1);
+  report.verdict.resize(2);
+  model::Verdict& cured = report.verdict[0];
+  cured.cure = "fusion";
+  cured.text = "eight kernels follow one another";
+  cured.attempt = "torch.compile(step)";
+  cured.saves_low_ns = 500;
+  cured.saves_high_ns = 700;
+  cured.after = model::Outcome{"loop", 0, 800, 200, false};
+  report.what_if.emplace().changes.push_back({"copies=0", "3 copies, 12.0 ms"});
+  report.what_if->run = {1000, 400, 300, 450, 0.2, true};
+  report.what_if->regions.push_back({0, {800, 200, 100, 300}});
+  StringSink sink;
+  EXPECT_TRUE(export_html(report, nullptr, {}, sink));
+  const json data = json::parse(embedded(sink.text()));
+  EXPECT_EQ(data["verdict"][0]["text"], cured.text);
+  EXPECT_EQ(data["verdict"][0]["try"], cured.attempt);
+  EXPECT_EQ(data["verdict"][0]["predicted"],
+            (json{{"before", 800.0}, {"after", 200.0}, {"low", 100.0}, {"high", 300.0}, {"at_most", false}}));
+  EXPECT_FALSE(data["verdict"][1].contains("predicted"));
+  EXPECT_EQ(data["what_if"]["changes"][0]["change"], "copies=0");
+  EXPECT_EQ(data["what_if"]["run"]["at_most"], true);
+  EXPECT_EQ(data["what_if"]["regions"][0]["after"], 200.0);
+}
+
 TEST(Html, NoTextEndsTheScriptItStandsIn) {
   StringSink sink;
   JsonWriter page(sink, true);
