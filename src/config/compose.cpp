@@ -14,7 +14,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Folders of conf/ that hold data of other rooms.
-constexpr std::array<std::string_view, 5> kDataFolders{"cpu_counters", "doctor", "metrics", "sample", "tools"};
+constexpr std::array<std::string_view, 6> kDataFolders{
+    "cpu_counters", "doctor", "metrics", "replay", "sample", "tools",
+};
 
 bool can_be_group(const std::string& folder) {
   const bool is_data = std::find(kDataFolders.begin(), kDataFolders.end(), folder) != kDataFolders.end();
