@@ -8,6 +8,7 @@
 #include "analyze/replay/hand_overs.hpp"
 #include "analyze/replay/latencies.hpp"
 #include "analyze/replay/queues.hpp"
+#include "analyze/replay/stream_joins.hpp"
 #include "analyze/replay/stream_order.hpp"
 #include "analyze/replay/timeline.hpp"
 
@@ -42,6 +43,7 @@ class GraphBuilder {
       : session_(session),
         timeline_(timeline_of(session)),
         order_(timeline_.works),
+        joins_(session, timeline_),
         hand_overs_(hand_overs_of(session, timeline_)) {
     graph_.latencies = latencies_of(timeline_, order_);
     queues_ = queues_of(timeline_, session.streams.size(), graph_.latencies.call_ns);
@@ -360,7 +362,10 @@ class GraphBuilder {
       awaited.stream = latest_stream;
       const model::Synchronization* wait = recorded[call.launch];
       awaited.all_streams = wait == nullptr || wait->kind == model::SyncKind::kContext;
-      if (wait != nullptr && wait->stream != model::kNone) awaited.stream = wait->stream;
+      if (wait == nullptr) continue;
+      if (wait->stream != model::kNone) awaited.stream = wait->stream;
+      // cudaStreamWaitEvent: the stream waits, and the thread goes on.
+      if (wait->kind == model::SyncKind::kStreamWaitEvent) awaited.stream = model::kNone;
     }
   }
 
@@ -368,6 +373,16 @@ class GraphBuilder {
     const Awaited& awaited = awaited_[entries_[id]];
     const Id process = session_.threads[call.thread].process;
     std::int64_t latest_end_ns = 0;
+    if (const std::vector<Id>* recorded = joins_.awaited_by(call.launch); recorded != nullptr) {
+      for (const Id work : *recorded) {
+        const bool was_awaited = timeline_.works[work].end_ns <= call.end_ns + kNotAwaited_ns;
+        if (!was_awaited) continue;
+        depend(id, operation_of_work_[work], 0, Reason::kAwaited);
+        latest_end_ns = std::max(latest_end_ns, timeline_.works[work].end_ns);
+      }
+      add_wait(id, call, latest_end_ns);
+      return;
+    }
     for (Id stream = 0; stream < session_.streams.size(); ++stream) {
       const bool is_awaited = awaited.all_streams ? session_.streams[stream].process == process
                                                   : stream == awaited.stream;
@@ -377,6 +392,11 @@ class GraphBuilder {
       depend(id, operation_of_work_[work], 0, Reason::kAwaited);
       latest_end_ns = std::max(latest_end_ns, timeline_.works[work].end_ns);
     }
+    add_wait(id, call, latest_end_ns);
+  }
+
+  /// `latest_end_ns`: when the last of what it waited for ended.
+  void add_wait(Id id, const Call& call, std::int64_t latest_end_ns) {
     waits_.push_back(id);
     if (latest_end_ns > call.start_ns + kClockError_ns) {
       returns_ns_.push_back(std::max<std::int64_t>(0, call.end_ns - latest_end_ns));
@@ -420,6 +440,9 @@ class GraphBuilder {
       depend(id, operation_of_work_[before], lag_ns, Reason::kOrder);
       earliest_ns = std::max(earliest_ns, timeline_.works[before].end_ns + lag_ns);
     }
+    for (const Id before : joins_.before(index)) {
+      earliest_ns = std::max(earliest_ns, connect_join(id, work, before));
+    }
     if (work.start_ns - earliest_ns > kUnexplained_ns) infer_event(id, work);
   }
 
@@ -440,6 +463,18 @@ class GraphBuilder {
     const std::int64_t recorded_ns = work.start_ns - before.end_ns;
     const std::int64_t usual_ns = graph_.latencies.order_ns[static_cast<std::size_t>(work.kind)];
     return std::min(recorded_ns, usual_ns);
+  }
+
+  /// `before`: work of another stream that this one is recorded to wait for. Returns when it could
+  /// begin then. Nothing where it began earlier: the event was recorded again, or in a graph.
+  std::int64_t connect_join(Id id, const Work& work, Id before) {
+    const Work& other = timeline_.works[before];
+    const std::int64_t recorded_ns = work.start_ns - other.end_ns;
+    if (recorded_ns < -kClockError_ns) return timeline_.begin_ns;
+    const bool is_held = recorded_ns <= kUnexplained_ns;
+    const std::int64_t lag_ns = is_held ? recorded_ns : order_lag_ns(work, other);
+    depend(id, operation_of_work_[before], lag_ns, Reason::kStream);
+    return other.end_ns + lag_ns;
   }
 
   /// Work of another stream that ended right before this one began.
@@ -480,6 +515,7 @@ class GraphBuilder {
   const model::Session& session_;
   Timeline timeline_;
   StreamOrder order_;
+  StreamJoins joins_;
   std::vector<Id> hand_overs_;
   Queues queues_;
   Graph graph_;

@@ -19,6 +19,7 @@ inline constexpr std::int64_t kLaunch_ns = 2'000;  ///< from its end to the work
 inline constexpr std::int64_t kOrder_ns = 1'000;   ///< between queued works
 inline constexpr std::int64_t kReturn_ns = 5'000;  ///< from the end of work to the return of a wait
 inline constexpr std::int64_t kWait_ns = 3'000;    ///< a wait for nothing
+inline constexpr std::int64_t kEventCall_ns = 1'000;
 
 /// One thread and some streams.
 class Program {
@@ -68,6 +69,28 @@ class Program {
   /// Work of stream `to` waits for what stream `from` has to do now.
   void wait_event(Id from, Id to) { free_ns_[to] = std::max(free_ns_[to], free_ns_[from]); }
 
+  /// The same by calls: stream `from` records an event, and stream `to` waits for it.
+  void join(Id from, Id to) {
+    record(from);
+    event_call(model::EventOperation::kStreamWait, to);
+    wait_event(from, to);
+  }
+
+  /// Stream `from` records an event, for which synchronize() waits.
+  void record(Id from) {
+    event_call(model::EventOperation::kRecord, from);
+    event_ns_ = free_ns_[from];
+  }
+  void synchronize() {
+    const std::int64_t called_ns = now_ns_;
+    now_ns_ = std::max(now_ns_ + kWait_ns, event_ns_ + kReturn_ns);
+    const Id launch = builder_.launch(thread_, called_ns, now_ns_, model::LaunchKind::kSynchronize);
+    builder_.session.event_calls.push_back(
+        {kEvent, launch, model::kNone, model::EventOperation::kSynchronize});
+  }
+
+  void set_kind(Id stream, model::StreamKind kind) { builder_.session.streams[stream].kind = kind; }
+
   void begin(std::string_view name) { open_.push_back({std::string(name), now_ns_}); }
   void end() {
     builder_.range(thread_, open_.back().first, open_.back().second, now_ns_);
@@ -97,6 +120,12 @@ class Program {
     if (ends.size() >= queue_) now_ns_ = std::max(now_ns_, ends[ends.size() - queue_]);
     return builder_.launch(thread_, called_ns, now_ns_, kind);
   }
+  void event_call(model::EventOperation operation, Id stream) {
+    const std::int64_t called_ns = now_ns_;
+    now_ns_ += kEventCall_ns;
+    const Id launch = builder_.launch(thread_, called_ns, now_ns_, model::LaunchKind::kOther);
+    builder_.session.event_calls.push_back({kEvent, launch, stream, operation});
+  }
   std::int64_t run(std::int64_t ns, Id stream) {
     const std::int64_t start_ns = std::max(now_ns_ + kLaunch_ns, free_ns_[stream] + kOrder_ns);
     free_ns_[stream] = start_ns + ns;
@@ -106,7 +135,9 @@ class Program {
 
   analyze::testing::SessionBuilder builder_;
   Id process_ = 0, thread_ = 0;
+  static constexpr std::uint64_t kEvent = 42;
   std::int64_t now_ns_ = 1'000'000;
+  std::int64_t event_ns_ = 0;  ///< when the event is reached
   std::size_t queue_;
   std::vector<std::int64_t> free_ns_;            ///< by stream
   std::vector<std::vector<std::int64_t>> ends_;  ///< of all work, by stream
