@@ -97,6 +97,29 @@ model::CopyKind copy_kind(std::string_view name) {
   return kUnknown;
 }
 
+namespace {
+
+model::MemoryKind memory_named(std::string_view name) {
+  using enum model::MemoryKind;
+  constexpr std::pair<std::string_view, model::MemoryKind> kNames[] = {
+      {"Pageable", kPageable}, {"Pinned", kPinned}, {"Device", kDevice}, {"Array", kArray}, {"Managed", kManaged}};
+  for (const auto& [known, kind] : kNames)
+    if (name == known) return kind;
+  return kUnknown;
+}
+
+}  // namespace
+
+CopyMemory copy_memory(std::string_view name) {
+  constexpr std::string_view kArrow = " -> ";
+  const std::size_t open = name.find('('), arrow = name.find(kArrow), close = name.rfind(')');
+  const bool is_whole = open < arrow && arrow < close && close != std::string_view::npos;
+  if (!is_whole) return {};
+  const std::size_t destination = arrow + kArrow.size();
+  return {memory_named(name.substr(open + 1, arrow - open - 1)),
+          memory_named(name.substr(destination, close - destination))};
+}
+
 model::SyncKind sync_kind(std::string_view api) {
   if (api.find("WaitEvent") != std::string_view::npos) return model::SyncKind::kStreamWaitEvent;
   if (api.find("StreamSync") != std::string_view::npos) return model::SyncKind::kStream;

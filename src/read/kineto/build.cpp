@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -16,6 +17,7 @@
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "read/impossible.hpp"
 #include "read/index.hpp"
 #include "read/kineto/event.hpp"
 #include "read/kineto/overhead.hpp"
@@ -159,10 +161,8 @@ class Builder {
       lost_gpu_work_ |= gpu_work;
       return bad();
     }
-    if (event.bad_length || (event.length_ns ? *event.length_ns < 0 : must_end)) {
-      lost_gpu_work_ |= gpu_work;
-      return bad_length();
-    }
+    if (event.bad_length || (event.length_ns ? *event.length_ns < 0 : must_end))
+      return leave_out_length(event, gpu_work);
     fraction_ |= event.fraction;
     if (category == "Trace") {
       if (span_end_ == 0 && event.length_ns) {
@@ -216,6 +216,7 @@ class Builder {
     if (const std::uint32_t overhead = find_domain("overhead"); overhead != kNone) take_out_overhead(overhead, s_);
     number_collectives();
     link_work();
+    drop_impossible_work(s_, {}, {}, "");
     link_waits();
     for (model::Process& process : s_.processes) {
       process.operators = true;
@@ -235,6 +236,13 @@ class Builder {
   }
 
  private:
+  void leave_out_length(const Event& event, bool gpu_work) {
+    lost_gpu_work_ |= gpu_work;
+    const bool is_backward = gpu_work && event.length_ns;
+    if (is_backward) ++backward_work_;
+    if (!is_backward) bad_length();
+  }
+
   std::uint32_t process(std::uint32_t pid) { return index_.processes.of({pid}); }
 
   std::uint32_t thread(std::uint32_t pid, std::uint32_t tid) { return index_.threads.of({process(pid), tid}); }
@@ -337,6 +345,10 @@ class Builder {
 
   /// Kernels, copies and sets; their `launch` holds the correlation id until link_work().
   void kernel(const Event& event) {
+    if (*event.start_ns == 0 && *event.length_ns == 0) {
+      ++untimed_work_;
+      return;
+    }
     const std::int64_t end = *event.start_ns + *event.length_ns;
     const std::uint32_t correlation = event.correlation.value_or(kNone), external = event.external_id.value_or(kNone),
                         key = stream_key(event);
@@ -348,7 +360,9 @@ class Builder {
     }
     const std::uint64_t bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, event.bytes.value_or(0)));
     if (event.category == "gpu_memcpy" || event.category == "Memcpy") {
-      s_.copies.push_back({*event.start_ns, end, bytes, correlation, key, node, copy_kind(event.name)});
+      const CopyMemory memory = copy_memory(event.name);
+      s_.copies.push_back({*event.start_ns, end, bytes, correlation, key, node, copy_kind(event.name), false,
+                           memory.source, memory.destination});
       copy_external_.push_back(external);
       return;
     }
@@ -378,6 +392,32 @@ class Builder {
                                                                 : model::SyncKind::kUnknown;
     out.launch = event.correlation.value_or(kNone);
     s_.synchronizations.push_back(out);
+    if (!event.record_correlation || !event.awaited_stream) return;
+    Event recorded = event;
+    recorded.stream = event.awaited_stream;
+    event_waits_.push_back({out.launch, *event.record_correlation, stream_key(event), stream_key(recorded), out.kind});
+  }
+
+  /// Of waits that name the call that recorded their event. Its correlation id numbers the event.
+  void link_events() {
+    std::set<std::uint32_t> recorded;
+    for (const EventWait& wait : event_waits_) {
+      const std::uint32_t record = launch_of(wait.record_correlation, kNone),
+                          launch = launch_of(wait.correlation, kNone);
+      if (record == kNone || launch == kNone) continue;
+      const std::uint32_t process = s_.threads[s_.launches[record].thread].process;
+      const auto stream = [&](std::uint32_t key) {
+        const auto& [device, context, id] = streams_.keys()[key];
+        return index_.streams.of({process, index_.devices.of({kNone, device}), context, id});
+      };
+      const std::uint64_t event = wait.record_correlation;
+      if (recorded.insert(record).second)
+        s_.event_calls.push_back({event, record, stream(wait.awaited_stream), model::EventOperation::kRecord});
+      if (wait.kind == model::SyncKind::kStreamWaitEvent)
+        s_.event_calls.push_back({event, launch, stream(wait.stream), model::EventOperation::kStreamWait});
+      else
+        s_.event_calls.push_back({event, launch, kNone, model::EventOperation::kSynchronize});
+    }
   }
 
   void metadata(const Event& event) {
@@ -488,6 +528,7 @@ class Builder {
 
   void link_waits() {
     for (model::Synchronization& wait : s_.synchronizations) wait.launch = launch_of(wait.launch, kNone);
+    link_events();
     add_waits_of_calls(s_);
   }
 
@@ -511,6 +552,8 @@ class Builder {
     };
     lose("bad_events", bad_events_, "events that are not JSON, or have no time, process or thread, were left out");
     lose("bad_events", bad_lengths_, "events whose duration is missing, negative or no number were left out");
+    lose("impossible_time", backward_work_, "GPU work that ends before it starts was left out");
+    lose("impossible_time", untimed_work_, "GPU work whose times are zero was left out");
     for (const auto& [category, events] : unread_)
       lose("unread_events", events, "events of the category \"" + base::printable(category) + "\" are not read");
     lose("unread_events", idle_threads_, "Python threads that only waited were left out");
@@ -578,6 +621,13 @@ class Builder {
   std::uint32_t world_ = 0;
   std::string job_;
   std::uint64_t events_ = 0, known_ = 0, bad_events_ = 0, bad_lengths_ = 0, placed_ = 0, idle_threads_ = 0;
+  std::uint64_t backward_work_ = 0, untimed_work_ = 0;
+  /// A wait for a CUDA event; streams are numbers of streams_.
+  struct EventWait {
+    std::uint32_t correlation, record_correlation, stream, awaited_stream;
+    model::SyncKind kind;
+  };
+  std::vector<EventWait> event_waits_;
   bool fraction_ = false, lost_gpu_work_ = false;
 };
 

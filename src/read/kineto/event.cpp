@@ -66,6 +66,8 @@ void argument(std::string_view key, od::value& value, Event& event) {
   if (is("device")) return number(value, event.device);
   if (is("context")) return number(value, event.context);
   if (is("stream")) return number(value, event.stream);
+  if (is("wait_on_stream")) return number(value, event.awaited_stream);
+  if (is("wait_on_cuda_event_record_corr_id")) return number(value, event.record_correlation);
   if (is("registers per thread")) return number(value, event.registers);
   if (is("shared memory")) return number(value, event.shared_bytes);
   if (is("bytes") || is("Bytes") || is("size")) return number(value, event.bytes);

@@ -25,6 +25,8 @@ struct Event {
 
   std::optional<std::uint32_t> external_id, correlation, device, context, stream, registers, shared_bytes;
   std::optional<std::int64_t> sequence, bytes;
+  /// Of a wait for a CUDA event: in which stream it was recorded, and the correlation id of that call.
+  std::optional<std::uint32_t> awaited_stream, record_correlation;
   std::optional<std::uint64_t> graph_node, graph;
   std::array<std::uint32_t, 3> grid{}, block{};
   std::string_view label;                     ///< "name" of metadata, "cuda_sync_kind"

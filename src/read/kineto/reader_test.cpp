@@ -8,7 +8,9 @@
 #include <random>
 
 #include "base/fs.hpp"
+#include "base/source_dir.hpp"
 #include "read/kineto/event.hpp"
+#include "read/timeline.hpp"
 
 namespace rangescope::read::kineto {
 namespace reader_test {
@@ -208,12 +210,15 @@ TEST(Kineto, WorkWithoutADurationIsLeftOut) {
     return R"(,{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":30)" + duration + '}';
   };
   const std::string range = R"({"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":10,"dur":9.5})";
-  for (const char* bad : {R"(,"dur":NaN)", R"(,"dur":1e30)", R"(,"dur":-4)", R"(,"dur":null)", R"(,"dur":"x")", ""}) {
+  for (const char* bad : {R"(,"dur":NaN)", R"(,"dur":1e30)", R"(,"dur":null)", R"(,"dur":"x")", ""}) {
     const auto session = read_text(trace(range + kernel(bad)), "x");
     EXPECT_EQ(show(session), "span 10000-19500\nprocess 1  rank -\n@a 10000-19500 on 1/1\nloss bad_events 1\n") << bad;
     EXPECT_EQ(session->losses.at(0).detail, "events whose duration is missing, negative or no number were left out");
     EXPECT_TRUE(session->unrecorded.kernels) << bad;
   }
+  const auto backward = read_text(trace(range + kernel(R"(,"dur":-4)")), "x");
+  EXPECT_EQ(show(backward), "span 10000-19500\nprocess 1  rank -\n@a 10000-19500 on 1/1\nloss impossible_time 1\n");
+  EXPECT_TRUE(backward->unrecorded.kernels);
   // A range that was open at the end has none, and is no loss; a wait without one is not of 0 ns.
   EXPECT_EQ(show(read_text(trace(range + R"(,{"ph":"X","cat":"cpu_op","name":"b","pid":1,"tid":1,"ts":12})"
                                          R"(,{"ph":"X","cat":"cpu_op","name":"c","pid":1,"tid":1,"ts":13,"dur":1e30})"
@@ -427,6 +432,56 @@ TEST(Kineto, OtherJsonIsNamed) {
   EXPECT_FALSE(sniff(R"({"schema": "rangescope.report/1"})"));
   EXPECT_FALSE(sniff("SQLite format 3"));
   EXPECT_TRUE(sniff("\n [ {\"ph\": \"X\", \"ts\": 1}"));
+}
+
+TEST(Kineto, WorkOfImpossibleTimesIsALoss) {
+  const auto session = kReader.read(std::string(base::source_dir) + "/tests/golden/kineto/impossible.json", {});
+  ASSERT_TRUE(session);
+  EXPECT_EQ(session->kernels.size(), 10u);
+  std::int64_t ns = 0;
+  for (const model::Kernel& kernel : session->kernels) ns += kernel.end_ns - kernel.start_ns;
+  EXPECT_EQ(ns, 400'000);
+  ASSERT_EQ(session->losses.size(), 3u);
+  for (const model::Loss& loss : session->losses) {
+    EXPECT_EQ(loss.kind.id(), "impossible_time");
+    EXPECT_EQ(loss.count, 1u);
+  }
+}
+
+TEST(Kineto, AStreamThatWaitsForAnEventNamesTheCallThatRecordedIt) {
+  const std::string text =
+      trace(R"({"ph":"X","cat":"cuda_runtime","name":"cudaEventRecord","pid":1,"tid":1,"ts":10,"dur":1,)"
+            R"("args":{"correlation":5}},)"
+            R"({"ph":"X","cat":"cuda_runtime","name":"cudaStreamWaitEvent","pid":1,"tid":1,"ts":12,"dur":1,)"
+            R"("args":{"correlation":6}},)"
+            R"({"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":0,"tid":20,"ts":12,"dur":1,"args":{)"
+            R"("cuda_sync_kind":"Stream Wait Event","stream":20,"correlation":6,"device":0,"context":1,)"
+            R"("wait_on_stream":7,"wait_on_cuda_event_record_corr_id":5,"wait_on_cuda_event_id":3}},)"
+            R"({"ph":"X","cat":"cuda_sync","name":"Event Sync","pid":0,"tid":20,"ts":15,"dur":1,"args":{)"
+            R"("cuda_sync_kind":"Event Sync","stream":-1,"correlation":8,"device":0,"context":1,)"
+            R"("wait_on_stream":-1,"wait_on_cuda_event_record_corr_id":-1,"wait_on_cuda_event_id":3}})");
+  const auto session = read_text(text, "x");
+  ASSERT_TRUE(session);
+  ASSERT_EQ(session->event_calls.size(), 2u);
+  const auto stream = [&](std::size_t call) { return session->streams.at(session->event_calls[call].stream).id; };
+  const auto name = [&](std::size_t call) {
+    return session->strings.view(session->launches.at(session->event_calls[call].launch).name);
+  };
+  EXPECT_EQ(session->event_calls[0].operation, model::EventOperation::kRecord);
+  EXPECT_EQ(name(0), "cudaEventRecord");
+  EXPECT_EQ(stream(0), 7u);
+  EXPECT_EQ(session->event_calls[1].operation, model::EventOperation::kStreamWait);
+  EXPECT_EQ(name(1), "cudaStreamWaitEvent");
+  EXPECT_EQ(stream(1), 20u);
+  EXPECT_EQ(session->event_calls[1].event, session->event_calls[0].event);
+}
+
+TEST(Kineto, CopiesNameTheirMemory) {
+  const CopyMemory memory = copy_memory("Memcpy HtoD (Pageable -> Device)");
+  EXPECT_EQ(memory.source, model::MemoryKind::kPageable);
+  EXPECT_EQ(memory.destination, model::MemoryKind::kDevice);
+  EXPECT_EQ(copy_memory("Memcpy DtoH (Device -> Pinned)").destination, model::MemoryKind::kPinned);
+  EXPECT_EQ(copy_memory("MemcpyH2D").source, model::MemoryKind::kUnknown);
 }
 
 TEST(Kineto, TimesAreExact) {

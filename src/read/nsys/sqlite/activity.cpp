@@ -35,6 +35,12 @@ std::uint64_t bytes_of(const Value& value) {
   return value.integer() && value.bits > 0 ? static_cast<std::uint64_t>(value.bits) : 0;
 }
 
+/// CUPTI has 0xffffffff for none.
+std::uint64_t event_of(const Value& value) {
+  const std::int64_t event = value.as_int();
+  return event > 0 && event < 0xffffffff ? static_cast<std::uint64_t>(event) : 0;
+}
+
 /// CUpti_ActivityMemcpyKind and, from 11, nsys's own numbers for migrations of unified memory.
 model::CopyKind copy_kind(const Value& value) {
   if (!value.integer() || value.bits < 0 || value.bits > 13) return model::CopyKind::kUnknown;
@@ -115,13 +121,16 @@ Activity read_kernels(const Source& source) {
 }
 
 Activity read_copies(const Source& source) {
-  enum { kBytes = kCommon, kKind, kNode };
-  return read_events(source, "CUPTI_ACTIVITY_KIND_MEMCPY", &Activity::copies, "bytes copyKind graphNodeId",
+  enum { kBytes = kCommon, kKind, kNode, kSource, kDestination };
+  return read_events(source, "CUPTI_ACTIVITY_KIND_MEMCPY", &Activity::copies,
+                     "bytes copyKind graphNodeId srcKind dstKind",
                      [](Activity& part, const Value* row, std::uint64_t process, model::Copy& copy) {
                        copy.bytes = bytes_of(row[kBytes]);
                        copy.kind = copy_kind(row[kKind]);
                        copy.migration = row[kKind].integer() && row[kKind].bits > 10 && row[kKind].bits <= 13;
                        copy.graph_node = node_of(part, process, row[kNode]);
+                       copy.source = memory_kind_of(row[kSource]);
+                       copy.destination = memory_kind_of(row[kDestination]);
                      });
 }
 
@@ -144,15 +153,17 @@ Activity read_graphs(const Source& source) {
 }
 
 Activity read_synchronizations(const Source& source) {
-  enum { kType = kCommon };
+  enum { kType = kCommon, kEvent };
   // nsys 2025.3 (schema 3.20) brought deprecatedSyncType and writes 2 where CUPTI's number for a stream wait is 3.
   const Table* table = source.find("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION");
   const bool from_zero = table != nullptr && table->has("deprecatedSyncType");
-  return read_events(source, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", &Activity::synchronizations, "syncType",
-                     [from_zero](Activity&, const Value* row, std::uint64_t, model::Synchronization& wait) {
+  return read_events(source, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", &Activity::synchronizations, "syncType eventId",
+                     [from_zero](Activity& part, const Value* row, std::uint64_t, model::Synchronization& wait) {
                        const std::int64_t type = row[kType].as_int(-1) + (from_zero ? 1 : 0);
                        wait.kind =
                            type >= 1 && type <= 4 ? static_cast<model::SyncKind>(type) : model::SyncKind::kUnknown;
+                       if (part.synchronizations.empty()) part.awaited_events.clear();  // read again
+                       part.awaited_events.push_back(event_of(row[kEvent]));
                      });
 }
 

@@ -4,6 +4,7 @@
 // stay that have such an id or wait for the GPU, in place, and each tells its id where it went; (3) every kernel, copy,
 // set and graph looks its launch up. The order of every vector is that of the file, whatever the number of threads.
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <set>
@@ -12,6 +13,7 @@
 #include "base/units.hpp"
 #include "base/workers.hpp"
 #include "read/graph_nodes.hpp"
+#include "read/impossible.hpp"
 #include "read/index.hpp"
 #include "read/nsys/sqlite/parts.hpp"
 #include "read/timeline.hpp"
@@ -42,7 +44,11 @@ class Assembler {
     link_ranges();
     link_launches();
     link_activity();
+    link_stream_waits();
     waits();
+    link_details();
+    name_stream_kinds();
+    drop_impossible_work(s_, {}, {}, "");
     place_nodes();
     extents();
     losses();
@@ -51,7 +57,8 @@ class Assembler {
 
  private:
   std::vector<Activity*> activities() {
-    return {&parts_.kernels, &parts_.copies, &parts_.memsets, &parts_.graphs, &parts_.synchronizations};
+    return {&parts_.kernels,          &parts_.copies, &parts_.memsets,      &parts_.graphs,
+            &parts_.synchronizations, &parts_.memory, &parts_.event_records};
   }
 
   /// Trimmed exports lack globalPid: with one process there is no question whose the work is.
@@ -320,6 +327,71 @@ class Assembler {
     s_.copies = std::move(parts_.copies.copies);
     s_.memsets = std::move(parts_.memsets.memsets);
     s_.graph_launches = std::move(parts_.graphs.graphs);
+  }
+
+  /// Launch and process of an item of a part whose links are numbers still.
+  template <class Item>
+  std::uint32_t link_call(const Activity& part, Item& item) {
+    const std::uint64_t process = real(part.streams.keys()[item.stream].process);
+    const std::uint32_t rank = item.launch == kNone ? kNone : used_.rank(process, item.launch);
+    item.launch = rank == kNone ? kNone : launch_of_[rank];
+    return process_of_.at(process);
+  }
+
+  void link_details() {
+    for (model::MemoryEvent& event : parts_.memory.memory) {
+      const StreamKey key = parts_.memory.streams.keys()[event.stream];
+      event.process = link_call(parts_.memory, event);
+      if (event.launch != kNone) event.thread = s_.launches[event.launch].thread;
+      const std::uint32_t device = device_index(event.process, key.device);
+      event.stream = kNone;
+      if (event.pool != 0 && key.stream != 0) {
+        event.stream = index_.streams.of({event.process, device, key.context, key.stream, 0});
+      }
+      event.device = is_on_device(event.kind) ? device : kNone;
+    }
+    s_.memory_events = std::move(parts_.memory.memory);
+    std::ranges::stable_sort(s_.memory_events, {},
+                             [](const model::MemoryEvent& event) { return std::pair(event.process, event.at_ns); });
+    const std::vector<std::uint32_t> streams = stream_indexes(parts_.event_records);
+    for (model::EventCall& call : parts_.event_records.events) {
+      const std::uint32_t stream = streams[call.stream];
+      (void)link_call(parts_.event_records, call);
+      call.stream = stream;
+      s_.event_calls.push_back(call);
+    }
+  }
+
+  /// Of rows in which a stream or the CPU waits for an event. Before waits() hands them over.
+  void link_stream_waits() {
+    const std::vector<model::Synchronization>& waits = parts_.synchronizations.synchronizations;
+    for (std::size_t i = 0; i < waits.size(); ++i) {
+      const std::uint64_t event = parts_.synchronizations.awaited_events[i];
+      if (event == 0 || waits[i].launch == kNone) continue;
+      const model::SyncKind kind = sync_kind(s_.strings.view(s_.launches[waits[i].launch].name));
+      model::EventCall call;
+      call.event = event;
+      call.launch = waits[i].launch;
+      if (kind == model::SyncKind::kStreamWaitEvent) {
+        call.operation = model::EventOperation::kStreamWait;
+        call.stream = waits[i].stream;
+        s_.event_calls.push_back(call);
+      } else if (kind == model::SyncKind::kEvent) {
+        call.operation = model::EventOperation::kSynchronize;
+        s_.event_calls.push_back(call);
+      }
+    }
+  }
+
+  void name_stream_kinds() {
+    std::map<std::array<std::uint32_t, 3>, model::StreamKind> kinds;
+    for (const StreamInfo& info : parts_.target.streams) {
+      kinds[{info.pid, info.context, info.stream}] = info.kind;
+    }
+    for (model::Stream& stream : s_.streams) {
+      const auto found = kinds.find({s_.processes[stream.process].pid, stream.context, stream.id});
+      if (found != kinds.end()) stream.kind = found->second;
+    }
   }
 
   /// Waits of the CPU: CUPTI's record where there is one, the call itself otherwise; nested calls count once.

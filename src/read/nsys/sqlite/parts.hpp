@@ -96,8 +96,9 @@ struct Outcome {
   std::optional<base::Error> error;  ///< the table cannot be used at all
 };
 
-/// CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _GRAPH_TRACE or _SYNCHRONIZATION. In the elements, `launch` holds the
-/// correlation id (kNone without), `stream`, `graph_node`, `name` and `shape` hold numbers of the numberings here.
+/// CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _GRAPH_TRACE, _SYNCHRONIZATION or _CUDA_EVENT, or
+/// CUDA_GPU_MEMORY_USAGE_EVENTS. In the elements, `launch` holds the correlation id (kNone without), `stream`,
+/// `graph_node`, `name` and `shape` hold numbers of the numberings here.
 struct Activity {
   Outcome outcome;
   std::vector<model::Kernel> kernels;
@@ -105,6 +106,9 @@ struct Activity {
   std::vector<model::Memset> memsets;
   std::vector<model::GraphLaunch> graphs;
   std::vector<model::Synchronization> synchronizations;
+  std::vector<std::uint64_t> awaited_events;  ///< of each synchronization, 0: none
+  std::vector<model::MemoryEvent> memory;
+  std::vector<model::EventCall> events;
   Numbering<StreamKey> streams;
   Numbering<NameKey> names;
   Numbering<model::KernelShape> shapes;
@@ -168,6 +172,10 @@ struct NodeEvent {
 [[nodiscard]] Activity read_memsets(const Source& source);
 [[nodiscard]] Activity read_graphs(const Source& source);
 [[nodiscard]] Activity read_synchronizations(const Source& source);
+[[nodiscard]] Activity read_memory(const Source& source);
+[[nodiscard]] Activity read_event_records(const Source& source);
+/// ENUM_CUDA_MEM_KIND, which counts as CUPTI does, but from 0.
+[[nodiscard]] model::MemoryKind memory_kind_of(const Value& value);
 [[nodiscard]] Calls read_calls(const Source& source);
 [[nodiscard]] std::vector<NodeEvent> read_node_events(const Source& source, Scanned& scanned);
 [[nodiscard]] Nvtx read_nvtx(const Source& source);
@@ -199,14 +207,15 @@ void begin(Part& part, std::vector<Event>& events, std::size_t rows) {
 struct Parts {
   Nvtx nvtx;
   Calls calls;
-  Activity kernels, copies, memsets, graphs, synchronizations;
+  Activity kernels, copies, memsets, graphs, synchronizations, memory, event_records;
   std::vector<NodeEvent> nodes;
   StringIds strings;
   Target target;
 
-  [[nodiscard]] std::array<const Outcome*, 7> outcomes() const {
-    return {&nvtx.outcome,    &calls.outcome,  &kernels.outcome,         &copies.outcome,
-            &memsets.outcome, &graphs.outcome, &synchronizations.outcome};
+  [[nodiscard]] std::array<const Outcome*, 9> outcomes() const {
+    return {&nvtx.outcome,         &calls.outcome,  &kernels.outcome,          &copies.outcome,
+            &memsets.outcome,      &graphs.outcome, &synchronizations.outcome, &memory.outcome,
+            &event_records.outcome};
   }
 };
 

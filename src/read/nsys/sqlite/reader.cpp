@@ -331,6 +331,8 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
     tasks.emplace_back([&] { parts.memsets = read_memsets(source); });
     tasks.emplace_back([&] { parts.synchronizations = read_synchronizations(source); });
     tasks.emplace_back([&] { parts.graphs = read_graphs(source); });
+    tasks.emplace_back([&] { parts.memory = read_memory(source); });
+    tasks.emplace_back([&] { parts.event_records = read_event_records(source); });
     tasks.emplace_back([&] { parts.nodes = read_node_events(source, nodes_scan); });
     tasks.emplace_back([&] { metrics = read_gpu_metrics(source); });
   }

@@ -82,6 +82,19 @@ void read_gpus(const Source& source, Target& target) {
   });
 }
 
+/// CUpti_ActivityStreamFlag: 1 default, 2 non-blocking, 3 null.
+void read_streams(const Source& source, Target& target) {
+  constexpr model::StreamKind kKinds[] = {model::StreamKind::kUnknown, model::StreamKind::kBlocking,
+                                          model::StreamKind::kNonBlocking, model::StreamKind::kLegacyDefault};
+  each(source, target, "TARGET_INFO_CUDA_STREAM", "processId contextId streamId flag", [&](const Value* row) {
+    const std::int64_t flag = row[3].as_int();
+    const bool is_known = flag >= 0 && flag < std::ssize(kKinds);
+    if (!is_known || !row[0].integer() || !row[1].integer() || !row[2].integer()) return;
+    const auto number = [&](std::size_t column) { return static_cast<std::uint32_t>(row[column].bits); };
+    target.streams.push_back({number(0), number(1), number(2), kKinds[flag]});
+  });
+}
+
 /// nsys tells of lost events only in its own log, which the export keeps. Severity 2 is a warning, 3 an error.
 void read_diagnostics(const Source& source, Target& target) {
   each(source, target, "DIAGNOSTIC_EVENT", "severity text", [&](const Value* row) {
@@ -122,6 +135,7 @@ Target read_target(const Source& source, const StringIds& strings) {
   read_meta(source, target);
   read_names(source, strings, target);
   read_gpus(source, target);
+  read_streams(source, target);
   read_diagnostics(source, target);
   return target;
 }

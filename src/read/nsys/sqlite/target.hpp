@@ -22,6 +22,12 @@ struct Gpu {
   model::Device numbers;  ///< what of it is no text
 };
 
+/// A row of TARGET_INFO_CUDA_STREAM.
+struct StreamInfo {
+  std::uint32_t pid = 0, context = 0, stream = 0;
+  model::StreamKind kind = model::StreamKind::kUnknown;
+};
+
 struct Target {
   std::string product, schema;
   model::Clock clock;
@@ -30,7 +36,8 @@ struct Target {
   std::map<std::uint64_t, std::string> threads;    ///< globalTid -> name
   std::vector<Gpu> gpus;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> gpu_of;  ///< (pid, CUDA ordinal) -> Gpu::id
-  std::vector<model::Loss> diagnostics;                                    ///< what nsys itself reports as lost
+  std::vector<StreamInfo> streams;
+  std::vector<model::Loss> diagnostics;  ///< what nsys itself reports as lost
   std::vector<Scanned> scans;
 
   /// The card behind a CUDA ordinal of a process, or nullptr.
