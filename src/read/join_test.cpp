@@ -203,5 +203,24 @@ TEST(Join, FilesOfOneRecordingHaveOneProcess) {
   EXPECT_EQ(both(recording(0, 7), recording(0, 7)).processes.size(), 2u) << "at the same time: of another machine";
 }
 
+TEST(Join, MemoryAndEventsKeepTheirCalls) {
+  const auto allocating = [] {
+    model::Session s = timeline();
+    s.memory_events.push_back({.at_ns = 450, .bytes = 64, .process = 0, .thread = 0, .stream = 0, .launch = 6});
+    s.memory_events.push_back({.at_ns = 460, .bytes = 64, .process = 0});
+    s.event_calls.push_back({.event = 5, .launch = 3, .stream = 0});
+    return s;
+  };
+  const model::Session all = both(allocating(), allocating());
+  ASSERT_EQ(all.memory_events.size(), 4u);
+  EXPECT_EQ(all.memory_events[2].launch, 13u);
+  EXPECT_EQ(all.memory_events[2].process, 1u);
+  EXPECT_EQ(all.memory_events[2].stream, 1u);
+  EXPECT_EQ(all.memory_events[3].launch, model::kNone);
+  EXPECT_EQ(all.memory_events[3].thread, model::kNone);
+  ASSERT_EQ(all.event_calls.size(), 2u);
+  EXPECT_EQ(all.event_calls[1].launch, 10u);
+}
+
 }  // namespace join_test
 }  // namespace rangescope::read

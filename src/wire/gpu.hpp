@@ -62,6 +62,9 @@ enum class Type : std::uint8_t {
   kModule = 17,       ///< Module, then its name's and its type's bytes
   kLaunchIn = 18,     ///< LaunchIn [duration u64]
   kLaunchOf = 19,     ///< LaunchOf [duration u64]
+  kMemory = 20,       ///< Memory: of the call whose record is the one before it
+  kEvent = 21,        ///< Event: of the call whose record is the one before it
+  kStreamMade = 22,   ///< StreamMade: of the call whose record is the one before it
 };
 
 struct RecordHeader {
@@ -154,6 +157,49 @@ struct LaunchOf {
 };
 static_assert(sizeof(LaunchOf) == 40);
 
+inline constexpr std::uint32_t kNoStream = 0xffffffff;  ///< in place of CUPTI's stream id
+
+enum class MemoryOperation : std::uint8_t { kAllocate = 0, kFree = 1, kFailedAllocation = 2 };
+
+/// What a call allocated or freed. Allocated memory is there when the call returns, freed memory is
+/// gone when it begins.
+struct Memory {
+  RecordHeader head;      ///< id: correlation; small: CUpti_ActivityMemoryKind, 0 of a free
+  std::uint64_t address;  ///< or the handle of physical memory (cuMemCreate)
+  std::uint64_t bytes;    ///< 0 of a free
+  std::uint64_t pool;     ///< handle, 0: none, or the default one
+  std::uint32_t context;  ///< CUPTI's context id
+  std::uint32_t stream;   ///< CUPTI's stream id of the asynchronous ones
+  MemoryOperation operation;
+  std::uint8_t reserved[3];
+  std::int32_t result;  ///< CUresult, 0: success
+};
+static_assert(sizeof(Memory) == 48);
+
+enum class EventOperation : std::uint8_t {
+  kRecord = 0,
+  kStreamWait = 1,
+  kSynchronize = 2,        ///< cuEventSynchronize
+  kStreamSynchronize = 3,  ///< of a stream: no event
+};
+
+/// What a call recorded or waited for.
+struct Event {
+  RecordHeader head;      ///< id: correlation; small: EventOperation
+  std::uint64_t event;    ///< handle
+  std::uint32_t context;  ///< CUPTI's context id
+  std::uint32_t stream;   ///< CUPTI's stream id
+};
+static_assert(sizeof(Event) == 24);
+
+/// A stream that the program made.
+struct StreamMade {
+  RecordHeader head;      ///< id: correlation; small: 1 where it is cudaStreamNonBlocking
+  std::uint32_t context;  ///< CUPTI's context id
+  std::uint32_t stream;   ///< CUPTI's stream id
+};
+static_assert(sizeof(StreamMade) == 16);
+
 struct Copy {
   RecordHeader head;  ///< id: correlation; small: kHasGraphNode
   std::int64_t start_ns;
@@ -226,6 +272,7 @@ enum class LossKind : std::uint32_t {
   kWriteFailed = 6,  ///< bytes that the file system did not take
   kFatal = 7,        ///< CUPTI gave up during the run
   kLetGo = 8,        ///< a profiler of the program needed CUPTI: nothing was recorded from then on
+  kImpossible = 9,   ///< work that ends before it starts
 };
 
 struct Loss {

@@ -16,6 +16,8 @@ inline constexpr char kMaxCaptureSize[] = "RANGESCOPE_MAX_CAPTURE_SIZE";  ///< b
 inline constexpr char kFlushInterval[] = "RANGESCOPE_FLUSH_INTERVAL";     ///< "200ms": GPU work is written so often
 inline constexpr char kCudaGraphs[] = "RANGESCOPE_CUDA_GRAPHS";           ///< "node" or "graph"
 inline constexpr char kCudaCalls[] = "RANGESCOPE_CUDA_CALLS";             ///< functions noted beside launches: "a,b"
+/// "off": calls that allocate and free, and events, are not recorded
+inline constexpr char kCallDetails[] = "RANGESCOPE_CALL_DETAILS";
 inline constexpr char kLaunchRecords[] = "RANGESCOPE_LAUNCH_RECORDS";  ///< "callback": launches are noted by callbacks
 inline constexpr char kModules[] = "RANGESCOPE_MODULES";      ///< "off", or how many levels: modules of PyTorch
 inline constexpr char kFunctions[] = "RANGESCOPE_FUNCTIONS";  ///< of Python, by lines "name=pattern"

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <type_traits>
 #include <vector>
@@ -82,8 +83,43 @@ CUresult call(std::uint32_t cbid, Body&& body, const void* parameters = nullptr,
   else
     result = body(correlation);
   const std::uint64_t end = now();
-  if (hooks.exit) hooks.exit(cbid, correlation, &data, start, end, result);
+  if (hooks.exit) hooks.exit(cbid, correlation, &data, parameters, start, end, result);
   return result;
+}
+
+// Memory is never looked into, and there are 16 GiB of it.
+constexpr std::uint64_t kMemory = 1ull << 34;
+CUdeviceptr next_memory = 4096;  // small: a kernel takes as long as its first parameter says, an address or not
+std::map<CUdeviceptr, std::uint64_t> in_use;
+
+template <typename Parameters>
+CUresult allocate(std::uint32_t cbid, CUdeviceptr* memory, std::uint64_t bytes, const Parameters& given) {
+  const auto take = [&](std::uint32_t) {
+    const std::lock_guard<std::mutex> guard(lock);
+    std::uint64_t used = 0;
+    for (const auto& [address, size] : in_use) used += size;
+    if (used + bytes > kMemory) return CUDA_ERROR_OUT_OF_MEMORY;
+    *memory = next_memory;
+    next_memory += bytes;
+    in_use[*memory] = bytes;
+    return CUDA_SUCCESS;
+  };
+  return call(cbid, take, &given);
+}
+
+template <typename Parameters>
+CUresult release(std::uint32_t cbid, CUdeviceptr memory, const Parameters& given) {
+  const auto give_back = [&](std::uint32_t) {
+    const std::lock_guard<std::mutex> guard(lock);
+    if (memory == 0) return CUDA_SUCCESS;
+    return in_use.erase(memory) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  };
+  return call(cbid, give_back, &given);
+}
+
+void await(std::uint32_t) {
+  while (now() < busy_until) {
+  }
 }
 
 Graph* capturing(CUstream stream) {
@@ -185,13 +221,68 @@ CUresult cuCtxCreate_v2(CUcontext* context, unsigned, CUdevice) {
   });
 }
 
-// Memory is never looked into.
 CUresult cuMemAlloc_v2(CUdeviceptr* memory, size_t bytes) {
-  return call(CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2, [&](std::uint32_t) { *memory = bytes; });
+  const cuMemAlloc_v2_params given{memory, bytes};
+  return allocate(CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2, memory, bytes, given);
+}
+CUresult cuMemAllocAsync(CUdeviceptr* memory, size_t bytes, CUstream stream) {
+  const cuMemAllocAsync_params given{memory, bytes, stream};
+  return allocate(CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync, memory, bytes, given);
+}
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* memory, size_t bytes, CUmemoryPool pool, CUstream stream) {
+  const cuMemAllocFromPoolAsync_params given{memory, bytes, pool, stream};
+  return allocate(CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync, memory, bytes, given);
+}
+CUresult cuMemAllocManaged(CUdeviceptr* memory, size_t bytes, unsigned flags) {
+  const cuMemAllocManaged_params given{memory, bytes, flags};
+  return allocate(CUPTI_DRIVER_TRACE_CBID_cuMemAllocManaged, memory, bytes, given);
+}
+CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
+  const cuMemHostAlloc_params given{memory, bytes, flags};
+  return allocate(CUPTI_DRIVER_TRACE_CBID_cuMemHostAlloc, reinterpret_cast<CUdeviceptr*>(memory), bytes, given);
+}
+CUresult cuMemFree_v2(CUdeviceptr memory) {
+  const cuMemFree_v2_params given{memory};
+  return release(CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2, memory, given);
+}
+CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream) {
+  const cuMemFreeAsync_params given{memory, stream};
+  return release(CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync, memory, given);
+}
+CUresult cuMemFreeHost(void* memory) {
+  const cuMemFreeHost_params given{memory};
+  return release(CUPTI_DRIVER_TRACE_CBID_cuMemFreeHost, reinterpret_cast<CUdeviceptr>(memory), given);
 }
 
-CUresult cuMemAllocAsync(CUdeviceptr* memory, size_t bytes, CUstream) {
-  return call(CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync, [&](std::uint32_t) { *memory = bytes; });
+// Streams are numbers from 21 on, events are numbers from 1 on.
+CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
+  static std::atomic<std::uintptr_t> next{21};
+  const cuStreamCreate_params given{stream, flags};
+  const auto make = [&](std::uint32_t) { *stream = reinterpret_cast<CUstream>(next++); };
+  return call(CUPTI_DRIVER_TRACE_CBID_cuStreamCreate, make, &given);
+}
+CUresult cuEventCreate(CUevent* event, unsigned) {
+  static std::atomic<std::uintptr_t> next{1};
+  *event = reinterpret_cast<CUevent>(next++);
+  return CUDA_SUCCESS;
+}
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  const cuEventRecord_params given{event, stream};
+  return call(
+      CUPTI_DRIVER_TRACE_CBID_cuEventRecord, [](std::uint32_t) {}, &given);
+}
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+  const cuStreamWaitEvent_params given{stream, event, flags};
+  return call(
+      CUPTI_DRIVER_TRACE_CBID_cuStreamWaitEvent, [](std::uint32_t) {}, &given);
+}
+CUresult cuEventSynchronize(CUevent event) {
+  const cuEventSynchronize_params given{event};
+  return call(CUPTI_DRIVER_TRACE_CBID_cuEventSynchronize, await, &given);
+}
+CUresult cuStreamSynchronize(CUstream stream) {
+  const cuStreamSynchronize_params given{stream};
+  return call(CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize, await, &given);
 }
 
 CUresult cuProfilerStart() {

@@ -190,6 +190,39 @@ void emit(Record record, CUpti_ActivityKind kind) {
   }
 }
 
+// STANDIN_IMPOSSIBLE=kernel:backward makes the times of the first kernel impossible: `backward`, it ends before it
+// starts; `early`, it starts before its launch; `later` and `past`, it is of another clock. So of copy, set and graph.
+template <typename Record>
+void spoil(Record& record, const char* work) {
+  static const std::string wanted = [] {
+    const char* text = std::getenv("STANDIN_IMPOSSIBLE");
+    return std::string(text != nullptr ? text : "");
+  }();
+  static bool spoilt = false;
+  const std::string beginning = std::string(work) + ':';
+  if (spoilt || wanted.rfind(beginning, 0) != 0) return;
+  spoilt = true;
+  const std::string how = wanted.substr(beginning.size());
+  constexpr std::uint64_t kEarly_ns = 2'000'000, kHour_ns = 3'600'000'000'000;
+  if (how == "backward") {
+    const std::uint64_t start = record.start;  // a packed field, which no reference binds to
+    record.start = record.end;
+    record.end = start;
+  }
+  if (how == "early") {
+    record.start -= kEarly_ns;
+    record.end -= kEarly_ns;
+  }
+  if (how == "later") {
+    record.start += kHour_ns;
+    record.end += kHour_ns;
+  }
+  if (how == "past") {
+    record.end = record.end - record.start + 1000;
+    record.start = 1000;
+  }
+}
+
 void on_kernel(const standin::Work& work) {
   standin::profile(work);
   standin::sample_pc(work);
@@ -209,6 +242,7 @@ void on_kernel(const standin::Work& work) {
   record.graphNodeId = work.node;
   record.graphId = static_cast<std::uint32_t>(work.node >> 32);
   record.clusterX = record.clusterY = record.clusterZ = 0;
+  spoil(record, "kernel");
   emit(record, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 }
 
@@ -221,6 +255,9 @@ void on_copy(const standin::Work& work) {
   record.contextId = work.context;
   record.streamId = work.stream;
   record.correlationId = work.correlation;
+  record.srcKind = CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE;
+  record.dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+  spoil(record, "copy");
   emit(record, CUPTI_ACTIVITY_KIND_MEMCPY);
 }
 
@@ -232,6 +269,7 @@ void on_set(const standin::Work& work) {
   record.contextId = work.context;
   record.streamId = work.stream;
   record.correlationId = work.correlation;
+  spoil(record, "set");
   emit(record, CUPTI_ACTIVITY_KIND_MEMSET);
 }
 
@@ -255,6 +293,7 @@ void on_graph(std::uint32_t graph, const standin::Work& work) {
   record.graphId = graph;
   record.contextId = work.context;
   record.streamId = work.stream;
+  spoil(record, "graph");
   emit(record, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 }
 
@@ -308,9 +347,9 @@ void on_enter(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data
   call_back(cbid, correlation, data, CUPTI_API_ENTER, parameters, symbol, 0);
 }
 
-void on_exit_call(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, std::uint64_t start,
-                  std::uint64_t end, int result) {
-  call_back(cbid, correlation, data, CUPTI_API_EXIT, nullptr, nullptr, result);
+void on_exit_call(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, const void* parameters,
+                  std::uint64_t start, std::uint64_t end, int result) {
+  call_back(cbid, correlation, data, CUPTI_API_EXIT, parameters, nullptr, result);
   if (!recorded_calls.contains(cbid)) return;
   CUpti_ActivityAPI record{};
   record.cbid = cbid;
@@ -351,6 +390,25 @@ void on_context_end() {
   standin::pc_context_ends();
 }
 
+// Recorded work ends now, and takes as long as it took: what is not of this run would be left out.
+template <typename Record>
+void move_times(std::uint8_t* bytes) {
+  auto& record = *reinterpret_cast<Record*>(bytes);
+  const std::uint64_t duration = record.end - record.start;
+  record.end = client_time(monotonic());
+  record.start = record.end - duration;
+}
+
+void play_now(std::int32_t kind, std::uint8_t* bytes) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return move_times<CUpti_ActivityKernel9>(bytes);
+    case CUPTI_ACTIVITY_KIND_MEMCPY: return move_times<CUpti_ActivityMemcpy5>(bytes);
+    case CUPTI_ACTIVITY_KIND_MEMSET: return move_times<CUpti_ActivityMemset4>(bytes);
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: return move_times<CUpti_ActivityGraphTrace>(bytes);
+    default: return;
+  }
+}
+
 void play() {
   const char* path = std::getenv("STANDIN_PLAY");
   if (!path || played) return;
@@ -373,6 +431,7 @@ void play() {
       std::memcpy(&kind, bytes.data() + at, 4);
       const std::size_t size = record_size(kind);
       if (size == 0) break;
+      play_now(kind, bytes.data() + at);
       if (kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
         auto& kernel = *reinterpret_cast<CUpti_ActivityKernel9*>(bytes.data() + at);
         kernel.name = names[reinterpret_cast<std::uint64_t>(kernel.name)].c_str();
@@ -532,6 +591,17 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain, uint32_t cbid, const char
       {CUPTI_DRIVER_TRACE_CBID_cuCtxCreate_v2, "cuCtxCreate_v2"},
       {CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2, "cuMemAlloc_v2"},
       {CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync, "cuMemAllocAsync"},
+      {CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync"},
+      {CUPTI_DRIVER_TRACE_CBID_cuMemAllocManaged, "cuMemAllocManaged"},
+      {CUPTI_DRIVER_TRACE_CBID_cuMemHostAlloc, "cuMemHostAlloc"},
+      {CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2, "cuMemFree_v2"},
+      {CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync, "cuMemFreeAsync"},
+      {CUPTI_DRIVER_TRACE_CBID_cuMemFreeHost, "cuMemFreeHost"},
+      {CUPTI_DRIVER_TRACE_CBID_cuStreamCreate, "cuStreamCreate"},
+      {CUPTI_DRIVER_TRACE_CBID_cuEventRecord, "cuEventRecord"},
+      {CUPTI_DRIVER_TRACE_CBID_cuStreamWaitEvent, "cuStreamWaitEvent"},
+      {CUPTI_DRIVER_TRACE_CBID_cuEventSynchronize, "cuEventSynchronize"},
+      {CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize, "cuStreamSynchronize"},
       {CUPTI_DRIVER_TRACE_CBID_cuKernelSetAttribute, "cuKernelSetAttribute"},
       {CUPTI_DRIVER_TRACE_CBID_cuProfilerStart, "cuProfilerStart"},
       {CUPTI_DRIVER_TRACE_CBID_cuProfilerStop, "cuProfilerStop"},
@@ -590,7 +660,15 @@ CUptiResult cuptiGetTimestamp(uint64_t* time) {
   *time = clock_of_client ? clock_of_client() : to_cupti_time(monotonic());
   return CUPTI_SUCCESS;
 }
-// Handles of the stand-in driver are their own numbers.
+// Handles of the stand-in driver are their own numbers; there are contexts and streams that it does not know.
+CUptiResult cuptiGetStreamIdEx(CUcontext context, CUstream stream, uint8_t per_thread, uint32_t* id) {
+  if (context == nullptr) return CUPTI_ERROR_INVALID_CONTEXT;
+  const auto handle = reinterpret_cast<std::uintptr_t>(stream);
+  if (handle > 10000) return CUPTI_ERROR_INVALID_STREAM;
+  const std::uint32_t default_stream = per_thread != 0 ? 9 : 7;
+  *id = handle == 0 ? default_stream : static_cast<std::uint32_t>(handle);
+  return CUPTI_SUCCESS;
+}
 CUptiResult cuptiGetGraphNodeId(CUgraphNode node, uint64_t* id) {
   *id = reinterpret_cast<std::uint64_t>(node);
   return CUPTI_SUCCESS;

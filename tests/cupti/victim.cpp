@@ -219,6 +219,69 @@ bool device_is_let_go() {
   return status == 0;
 }
 
+// 1 MiB for good, 2 MiB twice, one after the other, in "step"; one that fails; one of each other kind.
+void allocates() {
+  CUdeviceptr kept = 0, scratch = 0, pooled = 0, managed = 0;
+  void* pinned = nullptr;
+  cuMemFree_v2(0);
+  nvtxRangePushA("setup");
+  cuMemAlloc_v2(&kept, 1 << 20);
+  cuMemHostAlloc(&pinned, 4096, 0);
+  cuMemAllocManaged(&managed, 8192, 0);
+  nvtxRangePop();
+  for (int step = 0; step < 2; ++step) {
+    nvtxRangePushA("step");
+    cuMemAlloc_v2(&scratch, 2 << 20);
+    launch(kGemm, 1000);
+    cuMemFree_v2(scratch);
+    cuMemAllocFromPoolAsync(&pooled, 512, reinterpret_cast<CUmemoryPool>(0xbeef), stream(13));
+    cuMemFreeAsync(pooled, stream(13));
+    nvtxRangePop();
+  }
+  nvtxRangePushA("too much");
+  cuMemAlloc_v2(&scratch, 1ull << 40);
+  nvtxRangePop();
+  cuMemFreeHost(pinned);
+  std::thread([managed] { cuMemFree_v2(managed); }).join();
+}
+
+// A copy stream that runs ahead of the stream of kernels, which waits for it by an event.
+void records_events() {
+  CUstream copies = nullptr, kernels = nullptr;
+  CUevent copied = nullptr;
+  cuStreamCreate(&copies, CU_STREAM_NON_BLOCKING);
+  cuStreamCreate(&kernels, 0);
+  cuEventCreate(&copied, 0);
+  for (int step = 0; step < 3; ++step) {
+    nvtxRangePushA("step");
+    cuMemcpyHtoDAsync_v2(0, nullptr, 4096, copies);
+    cuEventRecord(copied, copies);
+    cuStreamWaitEvent(kernels, copied, 0);
+    launch(kGemm, 2000, kernels);
+    cuEventSynchronize(copied);
+    cuStreamSynchronize(kernels);
+    nvtxRangePop();
+  }
+}
+
+// Twenty works of every kind, some time after the beginning.
+void works_of_all_kinds() {
+  usleep(20000);
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  cuStreamBeginCapture_v2(stream(13), CU_STREAM_CAPTURE_MODE_GLOBAL);
+  launch(kReduce, 1000, stream(13));
+  cuStreamEndCapture(stream(13), &graph);
+  cuGraphInstantiateWithFlags(&executable, graph, 0);
+  for (int i = 0; i < 20; ++i) {
+    launch(kGemm, 1000);
+    cuMemcpyHtoDAsync_v2(0, nullptr, 4096, nullptr);
+    cuMemsetD8Async(0, 0, 64, nullptr);
+    cuGraphLaunch(executable, stream(13));
+    cuCtxSynchronize();
+  }
+}
+
 void many(int count) {
   for (int i = 0; i < count; ++i) launch(kGemm, 10, nullptr, static_cast<unsigned>(i % 7 + 1));
 }
@@ -251,6 +314,9 @@ int main(int argc, char** argv) {
   start();
   if (scene == "zoo") zoo();
   if (scene == "many") many(20000);
+  if (scene == "allocates") allocates();
+  if (scene == "events") records_events();
+  if (scene == "all kinds") works_of_all_kinds();
   if (scene == "busy") {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);
     for (int round = 0; round < 10 || std::chrono::steady_clock::now() < end; ++round) many(1000);

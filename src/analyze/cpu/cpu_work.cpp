@@ -34,7 +34,7 @@ std::string_view cuda_kind(std::string_view function) {
   if (has("Memcpy")) return "copy";
   if (has("Memset")) return "set";
   if (has("Malloc") || has("Free") || has("MemAlloc") || has("MemPool") || has("MemCreate") || has("MemMap") ||
-      has("HostRegister"))
+      has("HostRegister") || has("HostUnregister") || has("MemRelease"))
     return "allocate";
   if (has("Module") || has("Library") || has("GetFunction") || has("FuncLoad")) return "load";
   return "other";

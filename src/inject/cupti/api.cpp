@@ -125,7 +125,8 @@ const char* advice_of(CUptiResult result) {
 }
 
 bool knows_records_of(std::uint32_t version) {
-  // Up to CUDA 12 versions count releases (19 is 12.0, 28 is 12.9 update 1); from 13 on they are major, minor, patch.
+  // Up to CUDA 12 versions count releases (19 is 12.0, 28 is 12.9 update 1); from 13 on they are
+  // major, minor, patch.
   return (version >= 19 && version <= 99) || version / 10000 == 13;
 }
 
@@ -255,7 +256,8 @@ namespace {
 
 constexpr std::uint32_t kShareable = 130300;  // CUDA 13.3
 
-// Signatures as in CUDA 13.3's documentation. A configuration of null asks for the records that are always given.
+// Signatures as in CUDA 13.3's documentation. A configuration of null asks for the records that are
+// always given.
 using TurnFunction = CUptiResult (*)(CUpti_SubscriberHandle, CUpti_ActivityKind, void* configuration);
 using SetFunction = CUptiResult (*)(CUpti_SubscriberHandle, CUpti_ActivityAttribute, std::size_t*, void*);
 using RequestFunction = void (*)(std::uint8_t**, std::size_t*, std::size_t*, void* about);

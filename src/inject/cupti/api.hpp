@@ -1,7 +1,8 @@
 // CUPTI as found at run time: its functions, its version, and how it was found. Never linked.
 //
-// One library per process: a second copy of CUPTI beside the program's own (PyTorch brings one) would not see the first
-// one's subscriber. Functions that some supported version lacks may be null; the others are checked by load().
+// One library per process: a second copy of CUPTI beside the program's own (PyTorch brings one)
+// would not see the first one's subscriber. Functions that some supported version lacks may be
+// null; the others are checked by load().
 #pragma once
 
 #include <cupti.h>
@@ -32,9 +33,11 @@ namespace rangescope::inject::cupti {
   X(cuptiSubscribe_v2)                      \
   X(cuptiActivityRegisterTimestampCallback) \
   X(cuptiActivityEnableDriverApi)           \
-  X(cuptiSetThreadIdType)
+  X(cuptiSetThreadIdType)                   \
+  X(cuptiGetStreamIdEx)
 
-/// `return RANGESCOPE_CUPTI_X(RANGESCOPE_CUPTI_NEED) true;`: looks every function of the list up, until one is missing.
+/// `return RANGESCOPE_CUPTI_X(RANGESCOPE_CUPTI_NEED) true;`: looks every function of the list up,
+/// until one is missing.
 #define RANGESCOPE_CUPTI_NEED(name) cupti.need(#name, name, why, why_bytes)&&
 
 struct Api {
@@ -47,9 +50,11 @@ struct Api {
   RANGESCOPE_CUPTI_OPTIONAL(RANGESCOPE_CUPTI_MEMBER)
 #undef RANGESCOPE_CUPTI_MEMBER
 
-  /// Any other function of the library, for users of one more part of CUPTI; null when it has none of that name.
+  /// Any other function of the library, for users of one more part of CUPTI; null when it has none
+  /// of that name.
   [[nodiscard]] void* find(const char* function) const;
-  /// The same for a function that counters need: false, and one sentence in `why`, where the library lacks it.
+  /// The same for a function that counters need: false, and one sentence in `why`, where the
+  /// library lacks it.
   template <class Function>
   [[nodiscard]] bool need(const char* name, Function& function, char* why, std::size_t why_bytes) const {
     function = reinterpret_cast<Function>(find(name));
@@ -60,26 +65,31 @@ struct Api {
   [[nodiscard]] const char* text(CUptiResult result) const;
 };
 
-/// ". Run as root ...": what to do about a refusal of the hardware's counters, "" where that is not known.
+/// ". Run as root ...": what to do about a refusal of the hardware's counters, "" where that is not
+/// known.
 [[nodiscard]] const char* advice_of(CUptiResult result);
 /// The CUDA version of the driver in this process, 12080 for 12.8; 0 where it cannot be asked.
 [[nodiscard]] int driver_version();
-/// The devices of a driver that is initialised, as CUPTI records them when a context is made, and never later.
+/// The devices of a driver that is initialised, as CUPTI records them when a context is made, and
+/// never later.
 void each_device(void (*take)(void* user, const CUpti_ActivityDevice4& device), void* user);
 
-/// Whether the records that this version of cuptiGetVersion writes are known. Others are refused: theirs may differ.
+/// Whether the records that this version of cuptiGetVersion writes are known. Others are refused:
+/// theirs may differ.
 [[nodiscard]] bool knows_records_of(std::uint32_t version);
 
 /// "12.8" for 26, "13.0.1" for 130001; into `out`, returns it.
 const char* version_name(std::uint32_t version, char* out, std::size_t size);
 
-/// Looks for CUPTI ($RANGESCOPE_CUPTI, a copy that the process has mapped, the toolkits' usual places, the loader's
-/// path) and fills `api`. On failure returns false and writes one sentence into `why`.
+/// Looks for CUPTI ($RANGESCOPE_CUPTI, a copy that the process has mapped, the toolkits' usual
+/// places, the loader's path) and fills `api`. On failure returns false and writes one sentence
+/// into `why`.
 [[nodiscard]] bool load(Api& api, char* why, std::size_t why_size);
 
-// The subscription. Timeline and counters share it. By default CUPTI gives one to a process. From CUDA 13.3 on it can
-// serve several tools, if all ask for that: RANGESCOPE_CUPTI_SHARED=on, never run on a real one so far. Activities are
-// then enabled by other functions, for one subscriber each, and those for the whole process are refused.
+// The subscription. Timeline and counters share it. By default CUPTI gives one to a process. From
+// CUDA 13.3 on it can serve several tools, if all ask for that: RANGESCOPE_CUPTI_SHARED=on, never
+// run on a real one so far. Activities are then enabled by other functions, for one subscriber
+// each, and those for the whole process are refused.
 
 struct Subscription {
   CUpti_SubscriberHandle handle = nullptr;
@@ -102,13 +112,13 @@ struct SubscriberParameters {
 };
 static_assert(sizeof(SubscriberParameters) == 40);
 
-/// Subscribes `callback`. On failure writes one sentence that says who holds CUPTI, as far as can be told, and what to
-/// do.
+/// Subscribes `callback`. On failure writes one sentence that says who holds CUPTI, as far as can
+/// be told, and what to do.
 [[nodiscard]] bool subscribe(const Api& api, CUpti_CallbackFunc callback, void* user, Subscription& subscription,
                              char* why, std::size_t why_size);
 
-/// Another tool that is inside this process, judging by what is mapped and set: "Nsight Systems", "Nsight Compute",
-/// "PyTorch's profiler (Kineto)", or null.
+/// Another tool that is inside this process, judging by what is mapped and set: "Nsight Systems",
+/// "Nsight Compute", "PyTorch's profiler (Kineto)", or null.
 [[nodiscard]] const char* other_tool();
 
 }  // namespace rangescope::inject::cupti

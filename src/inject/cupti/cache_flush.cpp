@@ -58,8 +58,11 @@ bool CacheFlush::make(const Driver& driver, CUdevice device) {
     return false;
   }
   const std::size_t bytes = 2 * static_cast<std::size_t>(l2);
-  if (driver.allocate(&buffer_, bytes) != CUDA_SUCCESS || driver.set_bytes(buffer_, 0, bytes) != CUDA_SUCCESS)
-    return false;
+  tl_running = true;  // the buffer is not the program's
+  const bool made =
+      driver.allocate(&buffer_, bytes) == CUDA_SUCCESS && driver.set_bytes(buffer_, 0, bytes) == CUDA_SUCCESS;
+  tl_running = false;
+  if (!made) return false;
   count_ = bytes / 16;
   kernel_ = kernel;
   return true;

@@ -49,7 +49,7 @@ class CacheFlush {
   [[nodiscard]] bool ready() const { return kernel_ != nullptr; }
   /// Puts the kernel into the stream of the current context. Harmless before make().
   void run(const Driver& driver, CUstream stream);
-  /// This thread is in run(): the launch that a callback tells of is our own.
+  /// The call of this thread that a callback reports is our own.
   [[nodiscard]] static bool running();
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -14,8 +15,9 @@ namespace {
 
 constexpr std::uint32_t kContextWithGreen = 23;  // 12.5 is the first release seen to write the green context's fields
 
-// What the header comment promises, for the fields that are read: equal places in the first and the last struct of the
-// supported releases (12.0 wrote Kernel9, Memcpy5, MemcpyPtoP4, Memset4, GraphTrace and Device4).
+// What the header comment promises, for the fields that are read: equal places in the first and the
+// last struct of the supported releases (12.0 wrote Kernel9, Memcpy5, MemcpyPtoP4, Memset4,
+// GraphTrace and Device4).
 #define RANGESCOPE_SAME(older, newer, field) \
   static_assert(offsetof(older, field) == offsetof(newer, field) && sizeof(older::field) == sizeof(newer::field))
 RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, registersPerThread);
@@ -73,6 +75,18 @@ void Encoder::activity(const Api& api, const CUpti_Activity& record) {
   }
 }
 
+bool Encoder::has_times(std::uint64_t start, std::uint64_t end) {
+  if (start == 0 || end == 0) {
+    ++unfinished_;
+    return false;
+  }
+  if (end < start) {
+    ++impossible_;
+    return false;
+  }
+  return true;
+}
+
 std::uint32_t Encoder::name_id(const char* name) {
   if (const std::uint32_t known = names_.find(name); known != 0) return known;
   const std::uint32_t id = text_id(name, strnlen(name, GpuStream::kMostExtra));
@@ -103,10 +117,7 @@ std::uint32_t Encoder::stream_id(std::uint32_t device, std::uint32_t context, st
 }
 
 void Encoder::kernel(const CUpti_ActivityKernel9& record) {
-  if (record.end == 0 || record.start == 0) {
-    ++unfinished_;
-    return;
-  }
+  if (!has_times(record.start, record.end)) return;
   const auto of = [](auto value) { return static_cast<std::uint32_t>(value); };
   const KindKey key{name_id(record.name != nullptr ? record.name : ""),
                     stream_id(record.deviceId, record.contextId, record.streamId),
@@ -150,10 +161,7 @@ void Encoder::kernel(const CUpti_ActivityKernel9& record) {
 
 template <typename Struct>
 void Encoder::copy(const Struct& record, gpu::Type type, std::uint8_t kind, std::uint8_t from, std::uint8_t to) {
-  if (record.end == 0 || record.start == 0) {
-    ++unfinished_;
-    return;
-  }
+  if (!has_times(record.start, record.end)) return;
   struct {
     gpu::Copy copy;
     std::uint64_t node;
@@ -167,10 +175,7 @@ void Encoder::copy(const Struct& record, gpu::Type type, std::uint8_t kind, std:
 }
 
 void Encoder::graph(const CUpti_ActivityGraphTrace& record) {
-  if (record.end == 0 || record.start == 0) {
-    ++unfinished_;
-    return;
-  }
+  if (!has_times(record.start, record.end)) return;
   stream_.put(gpu::GraphLaunch{head(gpu::Type::kGraphLaunch, record.correlationId),
                                static_cast<std::int64_t>(record.start), static_cast<std::int64_t>(record.end),
                                record.graphId, stream_id(record.deviceId, record.contextId, record.streamId)});
@@ -205,6 +210,30 @@ void Encoder::launch(const Api& api, std::uint32_t cbid, std::uint32_t correlati
   std::memcpy(reinterpret_cast<char*>(&whole) + bytes, &duration, sizeof duration);
   whole.of.in.launch.head.words = static_cast<std::uint16_t>(bytes / 8 + (extended ? 1 : 0));
   stream_.put(&whole, bytes + (extended ? 8 : 0));
+}
+
+void Encoder::details(std::uint32_t correlation, const CallDetails& details) {
+  const auto head_of = [&](std::uint8_t small) { return head(details.type, correlation, small); };
+  switch (details.type) {
+    case gpu::Type::kMemory:
+      stream_.put(gpu::Memory{head_of(details.kind),
+                              details.object,
+                              details.bytes,
+                              details.pool,
+                              details.context,
+                              details.stream,
+                              static_cast<gpu::MemoryOperation>(details.operation),
+                              {},
+                              details.result});
+      break;
+    case gpu::Type::kEvent:
+      stream_.put(gpu::Event{head_of(details.operation), details.object, details.context, details.stream});
+      break;
+    case gpu::Type::kStreamMade:
+      stream_.put(gpu::StreamMade{head_of(details.operation), details.context, details.stream});
+      break;
+    default: break;
+  }
 }
 
 std::uint32_t Encoder::module(std::uint32_t around, const char* name, const char* type, bool function) {
@@ -269,6 +298,12 @@ void Encoder::info(const char* key, const char* value) {
   text[key_bytes] = '\0';
   std::memcpy(text + key_bytes + 1, value, value_bytes);
   put_text(gpu::Type::kInfo, 0, text, key_bytes + 1 + value_bytes);
+}
+
+void Encoder::info(const char* key, std::int64_t number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%lld", static_cast<long long>(number));
+  info(key, text);
 }
 
 void Encoder::clock_sample(std::int64_t before, std::int64_t cupti, std::int64_t after) {

@@ -1,8 +1,9 @@
-// Turns activity records into records of the GPU stream, interning names, streams and launch shapes on the way.
+// Turns activity records into records of the GPU stream, interning names, streams and launch shapes
+// on the way.
 //
-// Runs on CUPTI's worker thread and on ours, never on the program's launching threads (but see node()). Cost: one hash
-// look-up and one 24-byte copy a kernel. Memory is bounded: a table that fills up is forgotten and its definitions are
-// written anew.
+// Runs on CUPTI's worker thread and on ours, never on the program's launching threads (but see
+// node()). Cost: one hash look-up and one 24-byte copy a kernel. Memory is bounded: a table that
+// fills up is forgotten and its definitions are written again.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +12,13 @@
 
 #include "inject/cupti/api.hpp"
 #include "inject/cupti/gpu_stream.hpp"
+#include "inject/cupti/launches.hpp"
 
 namespace rangescope::inject::cupti {
 
-// Small hash tables for the collector: fixed capacity, open addressing (linear probing, Knuth vol. 3 section 6.4),
-// memory from calloc on first use, no exceptions. A table that is full is emptied: its user then defines things anew.
+// Small hash tables for the collector: fixed capacity, open addressing (linear probing, Knuth vol.
+// 3 section 6.4), memory from calloc on first use, no exceptions. A table that is full is emptied:
+// its user then defines things anew.
 
 /// From a trivially copyable key without padding to a 32-bit id; 0 is "absent".
 template <typename Key, std::uint32_t Capacity>
@@ -70,8 +73,9 @@ class FixedTable {
   std::uint32_t used_ = 0;
 };
 
-/// From a C string to an id. Looked up by pointer first: CUPTI gives every kernel of one function the same pointer. The
-/// text is compared all the same, since a module that is unloaded may leave its place to another.
+/// From a C string to an id. Looked up by pointer first: CUPTI gives every kernel of one function
+/// the same pointer. The text is compared all the same, since a module that is unloaded may leave
+/// its place to another.
 class NameTable {
  public:
   NameTable& operator=(NameTable&&) = delete;
@@ -84,7 +88,8 @@ class NameTable {
     return slot.pointer == name && std::strcmp(slot.text, name) == 0 ? slot.id : 0;
   }
 
-  /// Replaces whatever had the place: two names that collide are defined again and again, which costs bytes only.
+  /// Replaces whatever had the place: two names that collide are defined again and again, which
+  /// costs bytes only.
   void add(const char* name, std::uint32_t id) {
     Slot& slot = slots_[place(name)];
     char* text = strdup(name);
@@ -137,19 +142,27 @@ class Encoder {
   /// `end` 0: not known. `api_name` is asked for only the first time that a `cbid` is seen.
   void launch(const Api& api, std::uint32_t cbid, std::uint32_t correlation, std::uint32_t tid, std::uint64_t start,
               std::uint64_t end, std::uint32_t module = 0, std::uint32_t same = 0, wire::gpu::MadeBy made_by = {});
+  /// Of the call that was written last.
+  void details(std::uint32_t correlation, const CallDetails& details);
   /// The number of a module in a chain; the same for the same names.
   std::uint32_t module(std::uint32_t around, const char* name, const char* type, bool function);
   void node(std::uint32_t tid, std::uint8_t type, std::uint64_t at, std::uint64_t node, std::uint64_t original);
   void loss(wire::gpu::LossKind kind, std::uint64_t count, const char* detail);
   void info(const char* key, const char* value);
-  /// The id of any text, defined anew each time it is asked for: for things that are written seldom.
+  void info(const char* key, std::int64_t number);
+  /// The id of any text, defined anew each time it is asked for: for things that are rarely
+  /// written.
   std::uint32_t text_id(const char* text, std::size_t bytes);
   void clock_sample(std::int64_t before, std::int64_t cupti, std::int64_t after);
 
   /// Kernels, copies, sets and graph launches that had no end when they were delivered.
   [[nodiscard]] std::uint64_t unfinished() const { return unfinished_; }
+  /// Those that ended before they started: they are not written.
+  [[nodiscard]] std::uint64_t impossible() const { return impossible_; }
 
  private:
+  /// Whether the work has times that can be written; counts it where not.
+  [[nodiscard]] bool has_times(std::uint64_t start, std::uint64_t end);
   std::uint32_t name_id(const char* name);
   void put_text(wire::gpu::Type type, std::uint32_t id, const char* text, std::size_t bytes);
   std::uint32_t stream_id(std::uint32_t device, std::uint32_t context, std::uint32_t stream);
@@ -174,6 +187,7 @@ class Encoder {
   std::uint8_t api_index_[kCbids] = {};
   std::uint32_t next_api_ = 1;
   std::uint64_t unfinished_ = 0;
+  std::uint64_t impossible_ = 0;
 };
 
 }  // namespace rangescope::inject::cupti

@@ -1,9 +1,10 @@
-// The writer of the GPU stream (format: wire/gpu.hpp): records are gathered in memory and appended to the file in
-// blocks, one write each. Memory: one block (64 KiB). Not thread-safe by itself: its user holds one lock around a
-// batch.
+// The writer of the GPU stream (format: wire/gpu.hpp): records are gathered in memory and appended
+// to the file in blocks, one write each. Memory: one block (64 KiB). Not thread-safe by itself: its
+// user holds one lock around a batch.
 //
-// No descriptor stays open: a program that closes all of its own, or counts them, sees nothing of us. A block that
-// cannot be written is counted and gone, so that a full disk costs data and never the program.
+// No descriptor stays open: a program that closes all of its own, or counts them, sees nothing of
+// us. A block that cannot be written is counted and gone, so that a full disk costs data and never
+// the program.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +21,13 @@ class GpuStream {
 
   GpuStream& operator=(GpuStream&&) = delete;
 
-  /// Creates `path`, which must not exist. At most `limit` bytes are written to it (0: no limit). False when the file
-  /// cannot be made.
+  /// Creates `path`, which must not exist. At most `limit` bytes are written to it (0: no limit).
+  /// False when the file cannot be made.
   [[nodiscard]] bool open(const char* path, const wire::gpu::FileHeader& header, std::uint64_t limit);
   [[nodiscard]] bool is_open() const { return path_[0] != '\0'; }
 
-  /// Appends a record whose header says its own size, or one with `extra` bytes behind it (padded, `words` set here).
+  /// Appends a record whose header says its own size, or one with `extra` bytes behind it (padded,
+  /// `words` set here).
   void put(const void* record, std::size_t bytes);
   void put_with(wire::gpu::RecordHeader& head, std::size_t bytes, const void* extra, std::size_t extra_bytes);
   template <typename Record>

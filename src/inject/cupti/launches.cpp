@@ -8,25 +8,32 @@ namespace rangescope::inject::cupti {
 
 void LaunchLog::hand_over(Chunk& chunk) {
   const std::uint32_t written = chunk.written.load(std::memory_order_acquire);
-  for (; chunk.handed < written; ++chunk.handed) sink_(context_, chunk.launches[chunk.handed]);
+  while (chunk.handed < written) {
+    const NotedLaunch& launch = chunk.entries[chunk.handed++].launch;
+    const CallDetails* details = nullptr;
+    if (launch.has_details) details = &chunk.entries[chunk.handed++].details;
+    sink_(context_, launch, details);
+  }
 }
 
-void LaunchLog::note(const NotedLaunch& launch) {
+void LaunchLog::note(const NotedLaunch& launch, const CallDetails* details) {
   Chunk* chunk = chunks_.mine();
   if (chunk == nullptr) {
     dropped_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
   std::uint32_t at = chunk->written.load(std::memory_order_relaxed);
-  if (at == kLaunches) {
+  const std::uint32_t entries = launch.has_details ? 2 : 1;
+  if (at + entries > kEntries) {
     const std::lock_guard<std::mutex> guard(lock_);
     hand_over(*chunk);
     chunk->handed = 0;
     chunk->written.store(0, std::memory_order_release);
     at = 0;
   }
-  chunk->launches[at] = launch;
-  chunk->written.store(at + 1, std::memory_order_release);
+  chunk->entries[at].launch = launch;
+  if (launch.has_details) chunk->entries[at + 1].details = *details;
+  chunk->written.store(at + entries, std::memory_order_release);
 }
 
 void LaunchLog::drain() {

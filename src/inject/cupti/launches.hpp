@@ -1,7 +1,9 @@
-// Launch calls noted by callback, for a CUPTI that cannot record chosen driver functions by itself.
+// Calls noted by callback: launches for a CUPTI that cannot record chosen driver functions by
+// itself, and in any case calls with details (call_details.hpp).
 //
-// Each thread writes 40 bytes a call into a chunk of its own, without lock; the flushing thread, or the owner when the
-// chunk is full, hands them over. Memory: 40 KiB a thread that launches.
+// Each thread writes 40 bytes a call, and 40 more for details, into a chunk of its own, without
+// lock; the flushing thread, or the owner when the chunk is full, hands them over. Memory: 40 KiB a
+// thread that launches.
 #pragma once
 
 #include <atomic>
@@ -17,34 +19,56 @@ namespace rangescope::inject::cupti {
 struct NotedLaunch {
   std::uint64_t start_ns;
   std::uint32_t correlation;
-  std::uint32_t cbid;
+  std::uint16_t cbid;
+  bool has_details;
   std::uint32_t duration_ns;
   std::uint32_t tid;
-  std::uint32_t module = 0, same = 0;  ///< as in wire::gpu::LaunchIn; 0: in no module
+  std::uint32_t module, same;  ///< as in wire::gpu::LaunchIn; 0: in no module
   wire::gpu::MadeBy made_by;
 };
 
+/// What a call did, for one of the records kMemory, kEvent and kStreamMade.
+struct CallDetails {
+  std::uint64_t object;  ///< address, or the handle of memory or of an event
+  std::uint64_t bytes;
+  std::uint64_t pool;
+  std::uint32_t context;
+  std::uint32_t stream;  ///< wire::gpu::kNoStream: none
+  std::int32_t result;
+  wire::gpu::Type type;
+  std::uint8_t kind;       ///< of memory
+  std::uint8_t operation;  ///< of memory or of an event; 1 of a stream that does not block
+};
+static_assert(sizeof(CallDetails) == sizeof(NotedLaunch));
+
 class LaunchLog {
  public:
-  using Sink = void (*)(void* context, const NotedLaunch& launch);
+  /// `details`: null where the call has none.
+  using Sink = void (*)(void* context, const NotedLaunch& launch, const CallDetails* details);
 
   /// Called with everything that is handed over, one at a time, under the log's lock.
   void set_sink(Sink sink, void* context) {
     sink_ = sink;
     context_ = context;
   }
-  /// From any thread. Counts as dropped when memory is short.
-  void note(const NotedLaunch& launch);
+  /// From any thread. Counts as dropped when memory is short. `details` if the launch says so.
+  void note(const NotedLaunch& launch, const CallDetails* details);
   /// Hands over what all threads noted so far.
   void drain();
   [[nodiscard]] std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr std::uint32_t kLaunches = 1024;
+  static constexpr std::uint32_t kEntries = 1024;
+  /// Details follow their launch.
+  union Entry {
+    Entry() : details{} {}
+    NotedLaunch launch;
+    CallDetails details;
+  };
   struct Chunk {
     std::atomic<std::uint32_t> written{0};
     std::uint32_t handed = 0;  ///< under lock_
-    NotedLaunch launches[kLaunches];
+    Entry entries[kEntries];
   };
   void hand_over(Chunk& chunk);
 
@@ -55,11 +79,12 @@ class LaunchLog {
   void* context_ = nullptr;
 };
 
-// The memory that CUPTI writes activity records into: a pool of equal buffers that are given out and taken back.
+// The memory that CUPTI writes activity records into: a pool of equal buffers that are given out
+// and taken back.
 //
-// Bounded: when kMost buffers are out, a request is declined, CUPTI drops the records and counts them. Buffers are
-// handed over zeroed (CUPTI would otherwise zero them on the launching thread); the zeroing is done where they come
-// back, on CUPTI's worker thread.
+// Bounded: when kMost buffers are out, a request is declined, CUPTI drops the records and counts
+// them. Buffers are handed over zeroed (CUPTI would otherwise zero them on the launching thread);
+// the zeroing is done where they come back, on CUPTI's worker thread.
 
 class BufferPool {
  public:

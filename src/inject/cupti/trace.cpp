@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,8 @@
 #include <new>
 #include <utility>
 
+#include "inject/cupti/cache_flush.hpp"
+#include "inject/cupti/call_details.hpp"
 #include "inject/cupti/counters.hpp"
 #include "inject/cupti/encode.hpp"
 #include "inject/cupti/give_way.hpp"
@@ -46,7 +49,8 @@ std::int64_t utc_ns() {
   return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
 }
 
-// The clock of CUPTI's records. It stays registered where CUPTI goes on with another tool, which expects CUPTI's own.
+// The clock of CUPTI's records. It stays registered where CUPTI goes on with another tool, which
+// expects CUPTI's own.
 std::uint64_t CUPTIAPI timestamp() {
   return static_cast<std::uint64_t>(begun.load(std::memory_order_relaxed) ? now_ns() : utc_ns());
 }
@@ -67,9 +71,10 @@ struct Tracer {
   bool follows = false;           // windows that others open and close
   std::atomic<bool> awake{true};  // one is open
   std::uint32_t turns = 0, turns_a_flush = 1;
-  CUpti_CallbackId calls[256] = {};
+  CUpti_CallbackId calls[320] = {};
   std::size_t call_count = 0;
-  std::uint32_t generation = 0;  // of the process that it belongs to
+  DetailedFunction detailed[kMostCbids] = {};  // by callback id; 0: none, or not wanted
+  std::uint32_t generation = 0;                // of the process that it belongs to
   std::int64_t start_ns = 0;
 
   std::mutex stream_lock;  // guards stream, encoder and the counts below
@@ -97,12 +102,14 @@ Tracer& tracer() {
   return *the_tracer.load(std::memory_order_acquire);
 }
 
-// False in the child of a fork: tracing is the parent's, and its threads may have held any of the locks.
+// False in the child of a fork: tracing is the parent's, and its threads may have held any of the
+// locks.
 bool ours(const Tracer& t) {
   return t.generation == process.generation.load(std::memory_order_relaxed);
 }
 
-// Null before and after, and in the child of a fork, which has none until it loads CUDA anew by exec.
+// Null before and after, and in the child of a fork, which has none until it loads CUDA anew by
+// exec.
 Tracer* running_tracer() {
   Tracer* t = the_tracer.load(std::memory_order_acquire);
   return t != nullptr && ours(*t) && t->state.load() == State::kRunning ? t : nullptr;
@@ -208,8 +215,8 @@ bool opens_window(CUpti_CallbackId id) {
   return id == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart || id == CUPTI_DRIVER_TRACE_CBID_cuProfilerStop;
 }
 
-// What is launched behind the call is in the window: the call waits until kernels are recorded, by the flusher's next
-// turn.
+// What is launched behind the call is in the window: the call waits until kernels are recorded, by
+// the flusher's next turn.
 void on_profiler_call(Tracer& t, CUpti_CallbackId id, bool enters) {
   constexpr int kMost_ms = 100;
   if (!control::by_calls()) return;
@@ -219,10 +226,38 @@ void on_profiler_call(Tracer& t, CUpti_CallbackId id, bool enters) {
   control::starts();
 }
 
+DetailedFunction function_of(const Tracer& t, CUpti_CallbackId id) {
+  return id < kMostCbids ? t.detailed[id] : DetailedFunction{0};
+}
+
+// A call that has returned, on the thread that made it.
+void note_returned(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& call, std::uint64_t start,
+                   std::uint64_t now) {
+  NotedLaunch launch{};
+  launch.start_ns = start;
+  launch.correlation = call.correlationId;
+  launch.cbid = static_cast<std::uint16_t>(id);
+  launch.tid = thread_id();
+  launch.duration_ns = static_cast<std::uint32_t>(std::min<std::uint64_t>(now - start, gpu::kUnknownDuration));
+  CallDetails details{};
+  details.stream = gpu::kNoStream;
+  const DetailedFunction function = function_of(t, id);
+  launch.has_details = function != 0 && details_of(t.api, function, call, details);
+  if (t.in_modules && (function == 0 || is_in_modules(function))) {
+    const python::Here in = t.modules.here(static_cast<std::int64_t>(now));
+    launch.module = in.module;
+    launch.same = in.same;
+    launch.made_by = t.autograd.here(in.called);
+  }
+  t.launches.note(launch, &details);
+}
+
 void on_driver_call(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& call) {
   if (t.follows && opens_window(id)) return on_profiler_call(t, id, call.callbackSite == CUPTI_API_ENTER);
   counters_saw_call(id, call);
-  if (!t.by_callback) return;
+  const bool has_details = function_of(t, id) != 0;
+  if (has_details && CacheFlush::running()) return;  // our own call
+  if (!t.by_callback && !has_details) return;
   const bool asleep = t.follows && control::asleep();
   if (call.callbackSite == CUPTI_API_ENTER) {
     *call.correlationData = asleep ? 0 : timestamp();
@@ -232,11 +267,7 @@ void on_driver_call(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& ca
   const std::uint64_t now = timestamp();
   const std::uint64_t start = std::exchange(*call.correlationData, 0);
   if (start == 0) return;  // it had begun when calls were not noted
-  const std::uint64_t duration = now - start;
-  const python::Here in = t.in_modules ? t.modules.here(static_cast<std::int64_t>(now)) : python::Here{};
-  t.launches.note({start, call.correlationId, id,
-                   duration < gpu::kUnknownDuration ? static_cast<std::uint32_t>(duration) : gpu::kUnknownDuration,
-                   thread_id(), in.module, in.same, t.in_modules ? t.autograd.here(in.called) : gpu::MadeBy{}});
+  note_returned(t, id, call, start, now);
 }
 
 void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
@@ -259,12 +290,13 @@ void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId i
   }
 }
 
-void sink_launch(void* user, const NotedLaunch& launch) {
+void sink_launch(void* user, const NotedLaunch& launch, const CallDetails* details) {
   Tracer& t = *static_cast<Tracer*>(user);
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   const std::uint64_t end = launch.duration_ns == gpu::kUnknownDuration ? 0 : launch.start_ns + launch.duration_ns;
   t.encoder.launch(t.api, launch.cbid, launch.correlation, launch.tid, launch.start_ns, end, launch.module, launch.same,
                    launch.made_by);
+  if (details != nullptr) t.encoder.details(launch.correlation, *details);
 }
 
 // A module that was not seen before, on the launching thread.
@@ -274,7 +306,8 @@ std::uint32_t define_module(void* user, std::uint32_t around, const char* name, 
   return t.encoder.module(around, name, type, function);
 }
 
-// PyTorch's half of Python is in it. A program that loads it after CUDA has no modules, unless it asks for them.
+// PyTorch's half of Python is in it. A program that loads it after CUDA has no modules, unless it
+// asks for them.
 int is_pytorch(dl_phdr_info* info, std::size_t, void*) {
   return info->dlpi_name != nullptr && std::strstr(info->dlpi_name, "libtorch_python") != nullptr ? 1 : 0;
 }
@@ -295,11 +328,8 @@ void find_modules(Tracer& t) {
   t.encoder.info("modules", t.in_modules ? "on" : why);
 }
 
-void drain_launches(Tracer& t) {
-  if (t.by_callback) t.launches.drain();
-}
-
-// The narrowest of a few reads: a thread that is put aside between the reads says little about the clocks.
+// The narrowest of a few reads: a thread that is put aside between the reads says little about the
+// clocks.
 void sample_clock(Tracer& t) {
   if (t.own_clock) return;
   constexpr int kReads = 5;
@@ -317,7 +347,7 @@ void sample_clock(Tracer& t) {
 }
 
 void write_out(Tracer& t) {
-  drain_launches(t);
+  t.launches.drain();
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   tell_dropped(t);
   sample_clock(t);
@@ -330,9 +360,9 @@ void flush_once(Tracer& t, bool forced) {
   write_out(t);
 }
 
-// CUPTI hands over the buffers that a busy program fills. Only what lies in one that does not fill is asked for: a
-// flush holds up launches (PyTorch 2.11 on an H200: 4 % of a decode step with one a second). What the hardware times
-// lies in a buffer of the GPU until it is asked for.
+// CUPTI hands over the buffers that a busy program fills. Only what lies in one that does not fill
+// is asked for: a flush holds up launches (PyTorch 2.11 on an H200: 4 % of a decode step with one a
+// second). What the hardware times lies in a buffer of the GPU until it is asked for.
 void flush_where_idle(Tracer& t) {
   const std::uint64_t filled = t.buffers_filled.load();
   if (t.buffers_seen.exchange(filled) == filled || t.hardware_times)
@@ -372,15 +402,17 @@ bool accept(Tracer& t, CUptiResult result, const char* what) {
 }
 
 CUptiResult note_call(Tracer& t, CUpti_CallbackId cbid, bool on) {
-  return t.by_callback ? t.api.cuptiEnableCallback(on ? 1 : 0, t.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, cbid)
-                       : t.api.cuptiActivityEnableDriverApi(cbid, on ? 1 : 0);
+  const std::uint8_t enable = on ? 1 : 0;
+  const bool by_callback = t.by_callback || t.detailed[cbid] != 0;
+  if (!by_callback) return t.api.cuptiActivityEnableDriverApi(cbid, enable);
+  return t.api.cuptiEnableCallback(enable, t.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
 }
 
-// Launch calls: activity records of chosen driver functions where the library can (from 12.3 on), else callbacks, which
-// come on the launching thread, as modules need it. Where they are turned off and on again (attach), callbacks:
-// CUPTI 13.0 makes no such record once they were off (seen on an H100). Windows leave them on: a program
-// that replays CUDA graphs got no callback any more, and one correlation for all its calls, from the sixth window on
-// (13.0, H200).
+// Launch calls: activity records of chosen driver functions where the library can (from 12.3 on),
+// else callbacks, which come on the launching thread, as modules need it. Where they are turned off
+// and on again (attach), callbacks: CUPTI 13.0 makes no such record once they were off (seen on an
+// H100). Windows leave them on: a program that replays CUDA graphs got no callback any more, and
+// one correlation for all its calls, from the sixth window on (13.0, H200).
 void note_launch_calls(Tracer& t) {
   bool refused = false;
   find_modules(t);
@@ -390,17 +422,18 @@ void note_launch_calls(Tracer& t) {
     const char* name = nullptr;
     if (t.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) != CUPTI_SUCCESS || name == nullptr)
       continue;
-    if (!is_noted(name, t.settings)) continue;
+    if (t.settings.call_details) t.detailed[cbid] = detailed_function(cbid);
+    if (t.detailed[cbid] == 0 && !is_noted(name, t.settings)) continue;
     const CUptiResult result = note_call(t, cbid, true);
-    if (t.call_count < sizeof t.calls / sizeof t.calls[0]) t.calls[t.call_count++] = cbid;
+    if (t.call_count < std::size(t.calls)) t.calls[t.call_count++] = cbid;
     refused = refused || (result != CUPTI_SUCCESS && std::strcmp(name, "cuLaunchKernel") == 0);
   }
   if (refused) accept(t, CUPTI_ERROR_NOT_SUPPORTED, "launch calls, so kernels cannot be attributed to ranges");
 }
 
-// What is recorded beside kernels; the first ones are paused while counters are collected. Not SYNCHRONIZATION: with it
-// CUPTI 12.8 and 13.0 stop recording cuLaunchKernel among the chosen driver functions (seen on an H200), and a wait is
-// known from its call all the same.
+// What is recorded beside kernels; the first ones are paused while counters are collected. Not
+// SYNCHRONIZATION: with it CUPTI 12.8 and 13.0 stop recording cuLaunchKernel among the chosen
+// driver functions (seen on an H200), and a wait is known from its call all the same.
 constexpr struct {
   CUpti_ActivityKind kind;
   const char* what;
@@ -416,7 +449,8 @@ bool enable(Tracer& t) {
   const Subscription& ours = t.subscription;
   // Preferences: older releases lack some.
   (void)ours.set(api, CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, 1);
-  // One buffer for all threads: memory stays bounded with thousands of them, and costs no more a launch.
+  // One buffer for all threads: memory stays bounded with thousands of them, and costs no more a
+  // launch.
   (void)ours.set(api, CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, 0);
   if (api.cuptiSetThreadIdType != nullptr && !ours.shared)
     api.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
@@ -474,6 +508,7 @@ void forget(Tracer& t) {
   t.told_dropped = t.launches.dropped();
   t.in_modules = t.by_callback = false;
   t.call_count = 0;
+  std::memset(t.detailed, 0, sizeof t.detailed);
 }
 
 void note_activity(Tracer& t, bool resumed) {
@@ -506,9 +541,7 @@ void let_go(const char* library) {
 }  // namespace
 
 bool start_trace(const TraceSettings& settings) {
-  if (begun.exchange(true)) {
-    return false;
-  }
+  if (begun.exchange(true)) return false;
   Tracer* t = the_tracer.load(std::memory_order_acquire);
   if (t == nullptr) {
     t = new (tracer_memory) Tracer;
@@ -550,11 +583,9 @@ bool start_trace(const TraceSettings& settings) {
     t->stream.close();
     return false;
   }
-  char number[32];
-  std::snprintf(number, sizeof number, "%u", settings.flush_interval_ms);
   {
     const std::lock_guard<std::mutex> guard(t->stream_lock);
-    t->encoder.info("flush_interval_ms", number);
+    t->encoder.info("flush_interval_ms", settings.flush_interval_ms);
     t->encoder.info("graphs", settings.graph_nodes ? "node" : "graph");
     t->encoder.info("launch_records", t->by_callback ? "callback" : "activity");
     t->stream.flush();
@@ -584,6 +615,8 @@ void finish_trace() {
     t->encoder.loss(gpu::LossKind::kUnfinished, t->encoder.unfinished(),
                     "GPU work had not ended when the program did, or its times could not be read");
   }
+  if (t->encoder.impossible() > 0)
+    t->encoder.loss(gpu::LossKind::kImpossible, t->encoder.impossible(), "GPU work that ended before it started");
   if (t->modules.untold() > 0) {
     t->encoder.loss(gpu::LossKind::kPartial, t->modules.untold(),
                     "launches whose Python frames could not be read: their modules are not known");
@@ -592,6 +625,7 @@ void finish_trace() {
     t->encoder.loss(gpu::LossKind::kSizeLimit, t->stream.beyond_limit(), "GPU records beyond the largest capture size");
   if (t->stream.failed_bytes() > 0)
     t->encoder.loss(gpu::LossKind::kWriteFailed, t->stream.failed_bytes(), "bytes of GPU records could not be written");
+  t->encoder.info("ended_ns", now_ns());
   t->encoder.info("end", "clean");
   t->stream.close();
   t->tracing.store(false);
@@ -599,9 +633,7 @@ void finish_trace() {
 
 void end_trace() {
   Tracer* t = the_tracer.load(std::memory_order_acquire);
-  if (t == nullptr || !ours(*t)) {
-    return;
-  }
+  if (t == nullptr || !ours(*t)) return;
   if (t->state.load() == State::kRunning) {
     keep_way();
     for (std::size_t i = 0; i < t->call_count; ++i)

@@ -1,9 +1,10 @@
-// The timeline of the GPU: starts CUPTI's activity tracing in this process, brings what it delivers into the capture,
-// and ends it. Everything is in one object that is made once and never destroyed.
+// The timeline of the GPU: starts CUPTI's activity tracing in this process, brings what it delivers
+// into the capture, and ends it. Everything is in one object that is made once and never destroyed.
 //
-// Cost on the launching thread: CUPTI's own for a kernel record and one driver API record; this code runs there only
-// for graph nodes and, with "callback", for each launch (two calls, about 0.12 us). Everything else is on CUPTI's
-// worker thread and on a thread of ours that sleeps between flushes.
+// Cost on the launching thread: CUPTI's own for a kernel record and one driver API record; this
+// code runs there only for graph nodes and, with "callback", for each launch (two calls, about 0.12
+// us). Everything else is on CUPTI's worker thread and on a thread of ours that sleeps between
+// flushes.
 #pragma once
 
 #include "inject/cupti/encode.hpp"
@@ -11,14 +12,16 @@
 
 namespace rangescope::inject::cupti {
 
-/// Loads CUPTI and starts tracing; false, with a loss in the stream that says why, when that cannot be, and where it
-/// was started before and end_trace() was not called.
+/// Loads CUPTI and starts tracing; false, with a loss in the stream that says why, when that cannot
+/// be, and where it was started before and end_trace() was not called.
 bool start_trace(const TraceSettings& settings);
 
-/// Fetches what is still out and closes the stream. Harmless when nothing was started, and the second time.
+/// Fetches what is still out and closes the stream. Harmless when nothing was started, and the
+/// second time.
 void finish_trace();
 
-/// The same while the program goes on: CUPTI records nothing any more, and start_trace() may come again.
+/// The same while the program goes on: CUPTI records nothing any more, and start_trace() may come
+/// again.
 void end_trace();
 
 /// The timeline itself notes launches by callbacks, so that nobody else may turn those off.
@@ -32,8 +35,8 @@ void with_stream(Use use) {
               &use);
 }
 
-/// Stops recording kernels and copies (CUPTI cannot do both at once), and goes on. Written into the stream with the
-/// time. False when nothing is running.
+/// Stops recording kernels and copies (CUPTI cannot do both at once), and goes on. Written into the
+/// stream with the time. False when nothing is running.
 bool pause_activity();
 /// Fetches the records of what has ended.
 void flush_activity();

@@ -37,8 +37,8 @@ class BlockReader {
   std::size_t at_ = 0, torn_ = 0, raw_total_ = 0;
 };
 
-/// Reads what ends in `suffix` in the folder `below` of a folder of captures or of a run. What cannot be read becomes a
-/// loss.
+/// Reads what ends in `suffix` in the folder `below` of a folder of captures or of a run. What
+/// cannot be read becomes a loss.
 void read_block_files(const std::filesystem::path& folder, const char* suffix, const char* below,
                       base::Result<void> (*read)(std::span<const std::byte>, const std::string&, model::Session&),
                       model::Session& session);

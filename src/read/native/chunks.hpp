@@ -1,4 +1,5 @@
-// The outer layer of a native capture (wire/native.hpp): header and chunks, found even where the file is damaged.
+// The outer layer of a native capture (wire/native.hpp): header and chunks, found even where the
+// file is damaged.
 #pragma once
 
 #include <cstddef>
@@ -41,8 +42,8 @@ using Release = std::function<void(std::span<const std::byte>)>;
 /// Walks the file once, looking at the heads of its records. Never fails: damage is counted.
 [[nodiscard]] Chunks find_chunks(std::span<const std::byte> file, const Release& release = {});
 
-/// What ends in `suffix` in a folder, or in the folder `native` of a run directory, in order of names;
-/// `below`: in that folder of either.
+/// What ends in `suffix` in a folder, or in the folder `native` of a run directory, in order of
+/// names; `below`: in that folder of either.
 [[nodiscard]] std::vector<std::filesystem::path> entries_in(const std::filesystem::path& folder, const char* suffix,
                                                             const char* below = "");
 

@@ -1,7 +1,8 @@
 // The counter records of a GPU stream (format: wire/counters.hpp) into measurements of a session.
 //
-// Each complete round is one Measurement, of a range or of one kernel of it. What happened to the other occurrences is
-// told as losses and notes; the time in which the timeline was paused becomes Session::gpu_pauses.
+// Each complete round is one Measurement, of a range or of one kernel of it. What happened to the
+// other occurrences is told as losses and notes; the time in which the timeline was paused becomes
+// Session::gpu_pauses.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <string>
@@ -16,7 +17,9 @@
 #include "base/fs.hpp"
 #include "base/units.hpp"
 #include "read/graph_nodes.hpp"
+#include "read/impossible.hpp"
 #include "read/index.hpp"
+#include "read/native/call_details.hpp"
 #include "read/native/chunks.hpp"
 #include "read/native/counters.hpp"
 #include "read/native/gpu_clock.hpp"
@@ -62,8 +65,8 @@ model::LaunchKind launch_kind(std::string_view api) {
 /// By gpu::LossKind, whose numbers begin at 1.
 constexpr model::LossKind kLosses[] = {
     "gpu_loss",         "gpu_unavailable",  "gpu_partial",  "dropped_gpu_records", "unfinished_gpu_work",
-    "gpu_capture_size", "gpu_write_failed", "cupti_failed", "cupti_let_go"};
-static_assert(std::size(kLosses) == static_cast<std::size_t>(gpu::LossKind::kLetGo) + 1);
+    "gpu_capture_size", "gpu_write_failed", "cupti_failed", "cupti_let_go",        "impossible_time"};
+static_assert(std::size(kLosses) == static_cast<std::size_t>(gpu::LossKind::kImpossible) + 1);
 
 struct KernelKind {
   std::uint32_t name = model::kNone, shape = 0, stream = 0;
@@ -76,10 +79,14 @@ class GpuReader {
         session_(session),
         index_(session),
         counters_(process, session, index_),
+        details_(process, session),
         where_(std::move(where)) {
     first_ = {session.launches.size(), session.kernels.size(), session.copies.size(), session.memsets.size(),
               session.graph_launches.size()};
   }
+
+  /// When it began: nothing that it recorded is older.
+  void set_start(std::int64_t start_ns) { start_ns_ = start_ns; }
 
   void take(const GpuRecord& record) {
     if (counters_.take(record) || pc_.take(record)) return;
@@ -91,6 +98,9 @@ class GpuReader {
       case gpu::Type::kLaunch:
       case gpu::Type::kLaunchIn:
       case gpu::Type::kLaunchOf: take_launch(record); break;
+      case gpu::Type::kMemory:
+      case gpu::Type::kEvent:
+      case gpu::Type::kStreamMade: take_details(record); break;
       case gpu::Type::kModule: take_module(record); break;
       case gpu::Type::kCopy:
       case gpu::Type::kMemset: take_copy(record); break;
@@ -108,8 +118,10 @@ class GpuReader {
   void finish(const GpuDamage& damage) {
     correct_clock();
     link_launches();
+    drop_impossible();
     counters_.finish(where_);
     if (session_.is_window()) cut_to_window();
+    details_.finish(devices_of_contexts());
     pc_.finish(where_, first_.launches, name_of_, session_);
     add_synchronizations();
     modules_.place(first_.launches, session_);
@@ -226,6 +238,48 @@ class GpuReader {
                                  known ? launch.start_ns + static_cast<std::int64_t>(duration) : model::kOpen,
                                  thread(launch.tid), launch.head.id, api.first, api.second});
   }
+  /// Of the call whose record came before it.
+  [[nodiscard]] bool follows_its_call(const GpuRecord& record) const {
+    const bool has_call = session_.launches.size() > first_.launches;
+    return has_call && session_.launches.back().correlation == record.head().id;
+  }
+  void take_details(const GpuRecord& record) {
+    if (!follows_its_call(record)) {
+      ++undefined_;
+      return;
+    }
+    const auto launch = static_cast<std::uint32_t>(session_.launches.size() - 1);
+    switch (record.head().type) {
+      case gpu::Type::kMemory: {
+        const auto memory = record.as<gpu::Memory>();
+        details_.add(memory, launch, known_stream(memory.context, memory.stream));
+        break;
+      }
+      case gpu::Type::kEvent: {
+        const auto event = record.as<gpu::Event>();
+        details_.add(event, launch, known_stream(event.context, event.stream));
+        break;
+      }
+      default: {
+        const auto made = record.as<gpu::StreamMade>();
+        const std::uint32_t index = known_stream(made.context, made.stream);
+        if (index == model::kNone) break;
+        auto kind = model::StreamKind::kBlocking;
+        if (made.head.small == 1) kind = model::StreamKind::kNonBlocking;
+        session_.streams[index].kind = kind;
+        break;
+      }
+    }
+    own_clock_calls_.push_back(launch);
+  }
+  std::uint32_t known_stream(std::uint32_t context, std::uint32_t id) {
+    return id != gpu::kNoStream ? stream(context, id, model::kNone) : model::kNone;
+  }
+  std::unordered_map<std::uint32_t, std::uint32_t> devices_of_contexts() {
+    std::unordered_map<std::uint32_t, std::uint32_t> devices;
+    for (const auto& [context, ordinal] : ordinal_of_context_) devices[context] = device(ordinal);
+    return devices;
+  }
   void take_module(const GpuRecord& record) {
     const auto module = record.as<gpu::Module>();
     const std::string_view text = record.text(sizeof module, std::size_t{module.name_bytes} + module.type_bytes);
@@ -243,7 +297,8 @@ class GpuReader {
       session_.memsets.push_back({copy.start_ns, copy.end_ns, copy.bytes, copy.head.id, on, node});
     } else {
       const auto kind = copy.kind <= 10 ? static_cast<model::CopyKind>(copy.kind) : model::CopyKind::kUnknown;
-      session_.copies.push_back({copy.start_ns, copy.end_ns, copy.bytes, copy.head.id, on, node, kind});
+      session_.copies.push_back({copy.start_ns, copy.end_ns, copy.bytes, copy.head.id, on, node, kind, false,
+                                 memory_kind(copy.source), memory_kind(copy.destination)});
     }
   }
   void take_graph(const gpu::GraphLaunch& graph) {
@@ -272,7 +327,11 @@ class GpuReader {
     to.sm_clock_hz = static_cast<double>(from.sm_clock_hz);
     to.memory_bytes_per_s = static_cast<double>(from.memory_bytes_per_s);
   }
-  void take_context(const gpu::Context& context) { stream(context.head.id, context.null_stream, context.device); }
+  void take_context(const gpu::Context& context) {
+    const std::uint32_t index = stream(context.head.id, context.null_stream, context.device);
+    session_.streams[index].kind = model::StreamKind::kLegacyDefault;
+    ordinal_of_context_[context.head.id] = context.device;
+  }
   void take_stream(const gpu::Stream& from) {
     if (from.head.id >= kMostStreams) return;
     if (from.head.id >= streams_.size()) streams_.resize(from.head.id + 1, model::kNone);
@@ -320,10 +379,31 @@ class GpuReader {
     correct(session_.copies, first_.copies);
     correct(session_.memsets, first_.memsets);
     correct(session_.graph_launches, first_.graphs);
-    if (info("launch_records") != "callback") correct(session_.launches, first_.launches);
+    if (info("launch_records") == "callback") return;
+    std::vector<model::Launch> correct_calls;
+    for (const std::uint32_t launch : own_clock_calls_) {
+      correct_calls.push_back(session_.launches[launch]);
+    }
+    correct(session_.launches, first_.launches);
+    for (std::size_t i = 0; i < correct_calls.size(); ++i) {
+      session_.launches[own_clock_calls_[i]] = correct_calls[i];
+    }
   }
 
-  // Kernel to call by correlation, within this process. Sorted once: O(n log n), O(n) where one thread launched.
+  // What CUPTI's worker delivered late, and what was timed by another clock.
+  void drop_impossible() {
+    RecordedTime recorded;
+    recorded.begin_ns = start_ns_ - kClockError_ns;
+    const std::string ended_ns = info("ended_ns");
+    if (!ended_ns.empty()) {
+      recorded.end_ns = std::strtoll(ended_ns.c_str(), nullptr, 10) + kClockError_ns;
+    }
+    const FirstWork first{first_.kernels, first_.copies, first_.memsets, first_.graphs};
+    drop_impossible_work(session_, first, recorded, where_ + ": ");
+  }
+
+  // Kernel to call by correlation, within this process. Sorted once: O(n log n), O(n) where one
+  // thread launched.
   void link_launches() {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> calls;  // correlation, index
     calls.reserve(session_.launches.size() - first_.launches);
@@ -343,7 +423,8 @@ class GpuReader {
                      : std::lower_bound(hint, calls.end(), std::pair{correlation, 0u});
         }
         const bool found = hint != calls.end() && hint->first == correlation;
-        // CUPTI numbers anew where its timeline was off (13.0 on an H200): the latest call before the work is meant.
+        // CUPTI numbers anew where its timeline was off (13.0 on an H200): the latest call before
+        // the work is meant.
         for (auto next = hint; found && ++next != calls.end() && next->first == correlation &&
                                session_.launches[next->second].start_ns <= items[i].start_ns;)
           hint = next;
@@ -361,8 +442,8 @@ class GpuReader {
     }
   }
 
-  // The stream is that of the whole run: what belongs to other windows goes. What was under way at an edge is cut
-  // there.
+  // The stream is that of the whole run: what belongs to other windows goes. What was under way at
+  // an edge is cut there.
   void cut_to_window() {
     const auto outside = [this](const auto& item) { return outside_window(item); };
     std::vector<std::uint32_t> places(session_.launches.size() - first_.launches, model::kNone);
@@ -375,6 +456,7 @@ class GpuReader {
     }
     session_.launches.resize(kept);
     modules_.moved(first_.launches, places);
+    details_.moved(first_.launches, places);
     const auto cut = [&](auto& items, std::size_t from) {
       const auto begin = items.begin() + static_cast<std::ptrdiff_t>(from);
       items.erase(std::remove_if(begin, items.end(), outside), items.end());
@@ -396,8 +478,8 @@ class GpuReader {
     }
   }
 
-  // A call that waits is recorded as a call; which stream or event it waited for is not known. While the timeline is
-  // paused for counters, it is they who wait.
+  // A call that waits is recorded as a call, in newer captures with the stream. While the timeline
+  // is paused for counters, it is they who wait.
   void add_synchronizations() {
     const auto paused = [this](std::int64_t at) {
       return std::ranges::any_of(session_.gpu_pauses, [&](const model::GpuPause& pause) {
@@ -408,7 +490,8 @@ class GpuReader {
       const model::Launch& call = session_.launches[i];
       if (call.kind != model::LaunchKind::kSynchronize || call.end_ns == model::kOpen || paused(call.start_ns))
         continue;
-      session_.synchronizations.push_back({call.start_ns, call.end_ns, static_cast<std::uint32_t>(i), model::kNone,
+      const auto launch = static_cast<std::uint32_t>(i);
+      session_.synchronizations.push_back({call.start_ns, call.end_ns, launch, details_.awaited_stream(launch),
                                            sync_kind(session_.strings.view(call.name))});
     }
   }
@@ -420,6 +503,10 @@ class GpuReader {
   Index index_;
   CounterReader counters_;
   PcReader pc_;
+  CallDetails details_;
+  std::vector<std::uint32_t> own_clock_calls_;  ///< never timed by CUPTI's clock
+  std::unordered_map<std::uint32_t, std::uint32_t> ordinal_of_context_;
+  std::int64_t start_ns_ = 0;
   std::string where_;
   Counts first_;
   GpuClock clock_;
@@ -457,6 +544,7 @@ base::Result<void> read_gpu(std::span<const std::byte> file, const std::string& 
         where + ":8", "Read it with the rangescope that wrote it, or a newer one");
   }
   GpuReader reader(process, session, where);
+  reader.set_start(header.start_ns);
   reader.finish(visit_gpu_records(file, std::max<std::size_t>(header.header_bytes, sizeof header),
                                   [&reader](const GpuRecord& record) { reader.take(record); }));
   return {};
@@ -466,8 +554,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The driver loads the library when CUDA starts, long after the image began; an exec in the same pid begins a new
-// image. Of windows it is that of the whole run, and older than these processes.
+// The driver loads the library when CUDA starts, long after the image began; an exec in the same
+// pid begins a new image. Of windows it is that of the whole run, and older than these processes.
 std::uint32_t process_of(const GpuStreamHead& head, model::Session& session) {
   std::uint32_t best = model::kNone;
   for (std::uint32_t i = 0; i < session.processes.size(); ++i) {

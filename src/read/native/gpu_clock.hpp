@@ -1,7 +1,9 @@
-// CUPTI's clock onto ours, from pairs that were read together, where CUPTI could not be given our clock.
+// CUPTI's clock onto ours, from pairs that were read together, where CUPTI could not be given our
+// clock.
 //
-// Between two samples the offset is interpolated linearly, outside it is the nearest sample's. The error is half the
-// time that the three reads took (well under a microsecond) plus what the clocks drift between flushes.
+// Between two samples the offset is interpolated linearly, outside it is the nearest sample's. The
+// error is half the time that the three reads took (well under a microsecond) plus what the clocks
+// drift between flushes.
 #pragma once
 
 #include <algorithm>

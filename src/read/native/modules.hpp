@@ -1,15 +1,17 @@
-// Calls of torch.nn.Modules as ranges: a module's occurrence is from the first to the last launch that one call of it
-// made, on one thread. They are in the session like push/pop ranges (model::Range::module), so that everything behind
-// them needs no second form.
+// Calls of torch.nn.Modules as ranges: a module's occurrence is from the first to the last launch
+// that one call of it made, on one thread. They are in the session like push/pop ranges
+// (model::Range::module), so that everything behind them needs no second form.
 //
-// Modules are inside of the innermost range of the program and never around one: where a range begins or ends between
-// two launches, the call goes on as another occurrence. They are around ranges of libraries (model/domain.hpp), which
-// are whole in one call. Linear in launches and in ranges of their threads.
+// Modules are inside of the innermost range of the program and never around one: where a range
+// begins or ends between two launches, the call goes on as another occurrence. They are around
+// ranges of libraries (model/domain.hpp), which are whole in one call. Linear in launches and in
+// ranges of their threads.
 //
-// Launches of PyTorch's backward pass, whose threads run no Python, are in the modules that made their functions, below
-// the region `backward` of the domain of modules: a function has the sequence number of its operator, and belongs to
-// the chain of the first launch behind that operator's beginning. Functions without a number run behind the one whose
-// gradient they take. Parts of the forward pass that are made again there are below the module that needs them.
+// Launches of PyTorch's backward pass, whose threads run no Python, are in the modules that made
+// their functions, below the region `backward` of the domain of modules: a function has the
+// sequence number of its operator, and belongs to the chain of the first launch behind that
+// operator's beginning. Functions without a number run behind the one whose gradient they take.
+// Parts of the forward pass that are made again there are below the module that needs them.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +29,12 @@ namespace rangescope::read::native {
 
 class ModuleCalls {
  public:
-  /// A module of a chain, or a function, whose name is `type`; `around`: 0, or one that was defined.
+  /// A module of a chain, or a function, whose name is `type`; `around`: 0, or one that was
+  /// defined.
   void define(std::uint32_t number, std::uint32_t around, std::string_view name, std::string_view type, bool function,
               model::Session& session);
-  /// session.launches[launch] was made in the chain that ends with `module`, 0 of none, at `start_ns` of any clock.
+  /// session.launches[launch] was made in the chain that ends with `module`, 0 of none, at
+  /// `start_ns` of any clock.
   void launched(std::uint32_t launch, std::uint32_t module, std::uint32_t same, std::int64_t start_ns = 0,
                 wire::gpu::MadeBy of = {});
   /// session.launches[from + i] is at places[i] now, or nowhere.
@@ -38,8 +42,8 @@ class ModuleCalls {
     for (Launched& one : launches_) one.launch = places[one.launch - from];
     std::erase_if(launches_, [](const Launched& one) { return one.launch == model::kNone; });
   }
-  /// Adds the ranges of launches[from ...]. After their times and threads are known, and ranges of the program. The
-  /// backward pass is left to ranges of emit_nvtx where there are any.
+  /// Adds the ranges of launches[from ...]. After their times and threads are known, and ranges of
+  /// the program. The backward pass is left to ranges of emit_nvtx where there are any.
   void place(std::size_t from, model::Session& session);
 
   /// A launch, or a call that was in no module, of one thread.

@@ -1,5 +1,5 @@
-// The reader `native`: one capture file, or a run's folder of captures (one for each process image) as one session on
-// CLOCK_MONOTONIC. Format: docs/formats/native-trace.md.
+// The reader `native`: one capture file, or a run's folder of captures (one for each process image)
+// as one session on CLOCK_MONOTONIC. Format: docs/formats/native-trace.md.
 #pragma once
 
 #include "read/reader.hpp"

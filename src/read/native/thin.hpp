@@ -1,15 +1,18 @@
 // Which ranges of a large capture a session lists, and what it counts of the others.
 //
-// A range of 40 bytes for 16 bytes of capture, and as much again in analyze, is too much for a capture of gigabytes. Of
-// one of those, ranges stay listed to which something else may refer: those that never end, that hold another one that
-// stays, a mark, a payload, a call of CUDA or a CPU sample; those of MPI and NCCL; start/end ranges; and of each *cell*
-// (range path of one thread) `listed` that are spread evenly over the run, the first and the last ones, and the
-// longest. The others leave the session when they are popped, and are counted: sums exactly, lengths in a sketch. A
-// range that is popped and is last in Session::ranges holds nothing that stays: this is all that is looked at.
+// A range of 40 bytes for 16 bytes of capture, and as much again in analyze, is too much for a
+// capture of gigabytes. Of one of those, ranges stay listed to which something else may refer:
+// those that never end, that hold another one that stays, a mark, a payload, a call of CUDA or a
+// CPU sample; those of MPI and NCCL; start/end ranges; and of each *cell* (range path of one
+// thread) `listed` that are spread evenly over the run, the first and the last ones, and the
+// longest. The others leave the session when they are popped, and are counted: sums exactly,
+// lengths in a sketch. A range that is popped and is last in Session::ranges holds nothing that
+// stays: this is all that is looked at.
 //
-// Two walks over the file: the first (with `plan` null) counts each cell's ranges and finds its longest, the second
-// decides. O(1) a range; memory: some 200 bytes a cell, and what is listed. Pushes of one name that a thread never pops
-// are one cell, as in analyze/tree/tree.hpp; where there are so many the first walk is made again, knowing which.
+// Two walks over the file: the first (with `plan` null) counts each cell's ranges and finds its
+// longest, the second decides. O(1) a range; memory: some 200 bytes a cell, and what is listed.
+// Pushes of one name that a thread never pops are one cell, as in analyze/tree/tree.hpp; where
+// there are so many the first walk is made again, knowing which.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +26,8 @@
 
 namespace rangescope::read::native {
 
-/// When something happened to which a range may belong: of a process, and of its threads by tid. Sorted.
+/// When something happened to which a range may belong: of a process, and of its threads by tid.
+/// Sorted.
 struct Moments {
   std::vector<std::int64_t> of_process;
   std::map<std::uint32_t, std::vector<std::int64_t>> of_thread;
@@ -67,8 +71,8 @@ class Thinner {
   void begin_thread(std::uint32_t thread);
   /// A push; `above`: the open range of its domain around it, or null.
   OpenCell enter(const OpenCell* above, std::uint32_t domain, model::StringId name, std::int64_t at);
-  /// The pop of it, whose end the session's range has; `whole`: it is known. True where the range does not stay: it has
-  /// been taken out of the session, and its attributes.
+  /// The pop of it, whose end the session's range has; `whole`: it is known. True where the range
+  /// does not stay: it has been taken out of the session, and its attributes.
   bool leave(const OpenCell& open, std::uint32_t range, OpenCell* above, bool whole);
   /// A push that nothing pops before its thread's stream ends.
   void stays_open(const OpenCell& open, std::uint32_t range);
