@@ -240,23 +240,52 @@ class Writer {
                 "value real",
                 list, [&](Put& put, std::size_t, const Row& row) {
                   const SampleTrack& track = *row.track;
-                  const model::Device* device = at(s_.devices, track.stream->device);
-                  put(device != nullptr ? std::optional(device->ordinal) : std::nullopt, track.stream->uuid,
-                      track.stream->source, track.metric->name, track.metric->unit,
-                      track.stream->start_ns[row.at] + track.offset_ns, track.stream->end_ns[row.at] + track.offset_ns,
-                      track.metric->values[row.at]);
+                  put(ordinal_of(track.stream->device), track.stream->uuid, track.stream->source);
+                  put(track.metric->name, track.metric->unit);
+                  put(track.stream->start_ns[row.at] + track.offset_ns);
+                  put(track.stream->end_ns[row.at] + track.offset_ns, track.metric->values[row.at]);
                 });
   }
 
   base::Result<void> copies() {
     return large("copies",
                  "id integer, kind integer, bytes integer, start_ns integer, end_ns integer, pid integer, device "
-                 "integer, stream integer, launch integer",
+                 "integer, stream integer, launch integer, source text, destination text",
                  s_.copies, [&](Put& put, std::size_t i, const model::Copy& copy) {
                    put(i, static_cast<int>(copy.kind), copy.bytes, copy.start_ns, copy.end_ns);
                    stream(put, copy.stream, false);
                    put(indexed(copy.launch));
+                   put(memory_name(copy.source), memory_name(copy.destination));
                  });
+  }
+
+  base::Result<void> memory_events() {
+    constexpr const char* kOperations[] = {"allocate", "free", "failed allocation"};
+    const auto row = [&](Put& put, std::size_t i, const model::MemoryEvent& event) {
+      put(i, kOperations[static_cast<std::size_t>(event.operation)], memory_name(event.kind));
+      put(event.bytes, event.at_ns, process_pid(event.process), tid_of(event.thread));
+      put(ordinal_of(event.device), stream_id(event.stream), indexed(event.launch));
+      std::optional<std::uint64_t> pool;
+      if (event.pool != 0) pool = event.pool;
+      put(event.address, pool);
+    };
+    return large("memory_events",
+                 "id integer, operation text, kind text, bytes integer, at_ns integer, "
+                 "pid integer, tid integer, device integer, stream integer, launch integer, "
+                 "address integer, pool integer",
+                 s_.memory_events, row);
+  }
+
+  base::Result<void> event_calls() {
+    constexpr const char* kOperations[] = {"record", "stream wait", "synchronize"};
+    const auto row = [&](Put& put, std::size_t, const model::EventCall& call) {
+      std::uint32_t thread = kNone;
+      if (call.launch < s_.launches.size()) thread = s_.launches[call.launch].thread;
+      put(indexed(call.launch), kOperations[static_cast<std::size_t>(call.operation)]);
+      put(call.event, thread_pid(thread), stream_id(call.stream));
+    };
+    constexpr std::string_view kColumns = "launch integer, operation text, event integer, pid integer, stream integer";
+    return large("event_calls", kColumns, s_.event_calls, row);
   }
 
   base::Result<void> cpu_samples() {
@@ -321,13 +350,30 @@ class Writer {
     const model::Thread* thread = at(s_.threads, index);
     return thread != nullptr ? std::optional(static_cast<std::int64_t>(thread->tid)) : std::nullopt;
   }
+  [[nodiscard]] std::optional<std::uint32_t> ordinal_of(std::uint32_t index) const {
+    const model::Device* device = at(s_.devices, index);
+    if (device == nullptr) return std::nullopt;
+    return device->ordinal;
+  }
+  [[nodiscard]] std::optional<std::uint32_t> stream_id(std::uint32_t index) const {
+    const model::Stream* found = at(s_.streams, index);
+    if (found == nullptr) return std::nullopt;
+    return found->id;
+  }
+  /// Nothing where it is unknown.
+  [[nodiscard]] static std::optional<std::string_view> memory_name(model::MemoryKind kind) {
+    constexpr std::string_view kNames[] = {"pageable", "pinned",        "device",        "array",
+                                           "managed",  "device static", "managed static"};
+    if (kind == model::MemoryKind::kUnknown) return std::nullopt;
+    return kNames[static_cast<std::size_t>(kind) - 1];
+  }
+
   void stream(Put& put, std::uint32_t index, bool context) const {
     const model::Stream* stream = at(s_.streams, index);
-    const model::Device* device = at(s_.devices, stream != nullptr ? stream->device : kNone);
-    put(process_pid(stream != nullptr ? stream->process : kNone),
-        device != nullptr ? std::optional(device->ordinal) : std::nullopt);
+    put(process_pid(stream != nullptr ? stream->process : kNone));
+    put(ordinal_of(stream != nullptr ? stream->device : kNone));
     if (context) put(stream != nullptr ? std::optional(stream->context) : std::nullopt);
-    put(stream != nullptr ? std::optional(stream->id) : std::nullopt);
+    put(stream_id(index));
   }
 
   /// A row for each of a list.
@@ -372,6 +418,8 @@ constexpr NamedTable kTables[] = {
     {"kernels", &Writer::kernels},
     {"places", &Writer::places},
     {"copies", &Writer::copies},
+    {"memory_events", &Writer::memory_events},
+    {"event_calls", &Writer::event_calls},
     {"samples", &Writer::samples},
     {"cpu_samples", &Writer::cpu_samples},
     {"cpu_waits", &Writer::cpu_waits},

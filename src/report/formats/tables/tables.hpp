@@ -13,7 +13,9 @@
 //   kernels(id, name, short_name, start_ns, end_ns, duration_ns, pid, device, context, stream, launch, grid, block,
 //           registers, shared_bytes, place)
 //   places(place, region, innermost)         the regions that hold the kernels of a place: all of its ancestors too
-//   copies(id, kind, bytes, start_ns, end_ns, pid, device, stream, launch)
+//   copies(id, kind, bytes, start_ns, end_ns, pid, device, stream, launch, source, destination)
+//   memory_events(id, operation, kind, bytes, at_ns, pid, tid, device, stream, launch, address, pool)
+//   event_calls(launch, operation, event, pid, stream)
 //   losses(kind, severity, count, detail)
 //
 // Times are nanoseconds of the session. What is not known is NULL. Documented in docs/formats/sqlite-view.md.
