@@ -153,6 +153,29 @@ TEST(Explain, RightLinesGetNoComplaint) {
         &nsys);
 }
 
+// What is in front of the tool: launchers, shells, notebooks and other commands.
+TEST(Explain, LaunchersAndShells) {
+  const auto ncu = abilities("ncu-2025.3.1"), nsys = abilities("nsys-2025.3.1");
+  check({{"mpirun -n 4 nsys profile -o rep ./zoo", "one_file_of_all_ranks",
+          "mpirun -n 4 nsys profile -o 'rep_%q{OMPI_COMM_WORLD_RANK}' ./zoo"},
+         {"srun --ntasks=8 nsys profile --output=rep ./zoo", "one_file_of_all_ranks",
+          "srun --ntasks=8 nsys profile --output='rep_%q{SLURM_PROCID}' ./zoo"},
+         {"mpirun -np 1 nsys profile -o rep ./zoo", "", ""},
+         {"mpirun -n 4 nsys profile -o rep_%p ./zoo", "", ""},
+         {"mpirun -n 4 nsys profile ./zoo", "", ""},
+         {"nsys profile -o rep mpirun -n 4 ./zoo", "", ""},
+         {"!nsys profile ./zoo", "", "nsys profile ./zoo"},
+         {"cd build && nsys profile ./zoo", "", "nsys profile ./zoo"},
+         {"bash -lc \"nsys profile ./zoo\"", "", "nsys profile ./zoo"}},
+        &nsys);
+  check({{"ncu --csv --log-file log.csv -o r ./zoo", "csv_without_page",
+          "ncu --csv --log-file log.csv -o r --page raw ./zoo"},
+         {"ncu --csv --log-file log.csv ./zoo", "", ""},
+         {"ncu --csv --page details --log-file log.csv -o r ./zoo", "", ""},
+         {"docker exec c bash -c 'cd /src; ncu --set fulll ./zoo'", "unknown_set", "ncu --set full ./zoo"}},
+        &ncu);
+}
+
 TEST(Explain, RangeExpressions) {
   const auto ncu = abilities("ncu-2025.3.1");
   const auto line = [](const std::string& filters) {

@@ -61,9 +61,47 @@ base::Result<ShellLine> words_of(std::string text, Explaining& about) {
   }
 }
 
+/// The command that a shell in front of it is given: bash -c "ncu ./app", docker exec c sh -lc
+/// "nsys profile ./app". Empty where the line names no tool inside quotes behind such an option.
+std::string command_of_inner_shell(const ShellLine& shell) {
+  if (!tool_of(shell.words).empty()) return {};
+  for (std::size_t i = 1; i < shell.words.size(); ++i) {
+    const std::string_view option = shell.words[i - 1].text;
+    const bool is_short = option.size() >= 2 && option.front() == '-' && option[1] != '-';
+    const bool takes_command = is_short && option.ends_with('c');
+    if (!takes_command) continue;
+    const std::string& inner = shell.words[i].text;
+    const bool mentions_tool = inner.find("ncu") != std::string::npos || inner.find("nsys") != std::string::npos;
+    if (mentions_tool) return inner;
+  }
+  return {};
+}
+
+/// The command that runs a tool, without the text before it: the `!` of a notebook, `cd build
+/// &&`, a shell.
+std::string innermost_command(std::string text) {
+  text = std::string(base::trim(text));
+  if (text.starts_with('!') || text.starts_with('%')) text.erase(0, 1);
+  for (std::size_t turn = 0; turn < 8; ++turn) {
+    const auto shell = split_shell(text);
+    if (!shell) return text;
+    if (std::string inner = command_of_inner_shell(*shell); !inner.empty()) {
+      text = std::move(inner);
+      continue;
+    }
+    const std::string_view rest = base::trim(shell->rest);
+    const std::size_t operators = std::min(rest.find_first_not_of("&|;"), rest.size());
+    const std::string_view next = base::trim(rest.substr(operators));
+    const bool is_other_command = tool_of(shell->words).empty() && operators > 0;
+    if (!is_other_command || next.empty()) return text;
+    text = std::string(next);
+  }
+  return text;
+}
+
 /// What was found before the words were a line: an operator of the shell in the middle of a value.
 base::Result<ShellLine> cut(std::string_view command, Explaining& about) {
-  const std::string text = plain(command, about);
+  const std::string text = innermost_command(plain(command, about));
   auto shell = words_of(text, about);
   if (shell && shell->blank_after_backslash)
     about.fail("blank_after_backslash", "a blank follows a backslash at the end of a line");
@@ -106,6 +144,7 @@ base::Result<Explained> explain(std::string_view command, const ExplainOptions& 
     judge_kernels(about);
     judge_modes(about);
     judge_capture(about);
+    judge_launch(about);
   } else {
     judge_reports(about);
   }

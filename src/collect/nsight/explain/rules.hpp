@@ -50,6 +50,9 @@ void judge_ncu_values(Explaining& about);
 void invalid(Explaining& about, const std::string& name, const std::string& value,
              const std::vector<std::string>& known);
 
+// launch.cpp: launchers in front of the tool, and where the output goes.
+void judge_launch(Explaining& about);
+
 // ranges.cpp: ncu's range expressions.
 void judge_ranges(Explaining& about);
 [[nodiscard]] bool has_small_letters(std::string_view word);
