@@ -1,6 +1,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
@@ -48,8 +50,8 @@ Answer machine_answer(const std::filesystem::path& runs) {
   return {"machine", doctor::run_checks(doctor::kMachineChecks, facts)};
 }
 
-/// Nothing on the line is run; the tool that it names is asked what it can do, where it is installed, else the newest
-/// version that is known. kUsage for a line that names no tool.
+/// Nothing on the line is run; the tool that it names is asked what it can do, where it is
+/// installed, else the newest version that is known. kUsage for a line that names no tool.
 base::Result<Answer> command_answer(const std::string& command) {
   auto named = TRY(collect::command::named_tool(command));
   collect::ToolSearch search = collect::tool_search();
@@ -86,6 +88,21 @@ base::Result<Answer> command_answer(const std::string& command) {
   return answer;
 }
 
+/// Does the line run a tool, or does it talk about one ("ncu command failed!")? A command has an
+/// option, a path or a file, one of nsys's verbs, or a launcher behind the tool.
+bool is_command(std::string_view line) {
+  constexpr std::string_view kWords[] = {"profile", "launch",  "start",  "stop",    "stats", "export",   "analyze",
+                                         "python",  "python3", "mpirun", "mpiexec", "srun",  "torchrun", "bash"};
+  bool is_first = true;
+  for (const std::string_view word : base::split(line, ' ')) {
+    if (std::exchange(is_first, false) || word.empty()) continue;
+    const bool has_dot_inside = word.find('.') != std::string_view::npos && !word.ends_with('.');
+    if (word.front() == '-' || word.find('/') != std::string_view::npos || has_dot_inside) return true;
+    if (std::ranges::find(kWords, word) != std::end(kWords)) return true;
+  }
+  return false;
+}
+
 /// The first line of a log that runs nsys or ncu, behind a prompt or `+ `; "" where none does.
 std::string line_in(std::string_view log) {
   for (const std::string_view raw : base::split(log, '\n')) {
@@ -97,7 +114,7 @@ std::string line_in(std::string_view log) {
             rest.starts_with("ncu ") || rest.starts_with("nsys ") || rest.starts_with("sudo "))
           line = rest;
     if (!line.starts_with("ncu ") && !line.starts_with("nsys ") && !line.starts_with("sudo ")) continue;
-    if (collect::command::named_tool(line)) return std::string(line);
+    if (is_command(line) && collect::command::named_tool(line)) return std::string(line);
   }
   return {};
 }
@@ -112,8 +129,8 @@ std::string mended(const std::string& line, const collect::Complaint& cause) {
   return parsed->text();
 }
 
-/// What a log says of nsys, ncu, CUDA or PyTorch. `line`: the command line that was run, "" where nobody says; one that
-/// stands in the log is found. kBadData where nothing in it is understood.
+/// What a log says of nsys, ncu, CUDA or PyTorch. `line`: the command line that was run, "" where
+/// nobody says; one that stands in the log is found. kBadData where nothing in it is understood.
 base::Result<Answer> log_answer(std::string_view log, const std::string& line) {
   const auto said = collect::read_log(log);
   const std::string run = line.empty() ? line_in(log) : line;
@@ -158,7 +175,8 @@ base::Result<Answer> log_answer(std::string_view log, const std::string& line) {
   return answer;
 }
 
-// What `rangescope doctor` prints, whatever it was asked: findings, for people or as one object of rangescope.doctor/1.
+// What `rangescope doctor` prints, whatever it was asked: findings, for people or as one object of
+// rangescope.doctor/1.
 
 using model::Grade;
 
@@ -258,7 +276,8 @@ class Doctor final : public Subcommand {
     return print_answer(answer, json_);
   }
 
-  // One argument with a whole line in it, or the words of one; `--` may stand before them or within.
+  // One argument with a whole line in it, or the words of one; `--` may stand before them or
+  // within.
   [[nodiscard]] base::Result<int> explain(std::vector<std::string> words) {
     if (!words.empty() && words.front().starts_with("-"))
       return tl::make_unexpected(unknown_argument(app_.app(), name()));

@@ -1,6 +1,7 @@
 #include "collect/nsight/outcome.hpp"
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "base/embedded.hpp"
@@ -14,13 +15,34 @@ namespace {
 
 using base::Code;
 
+/// A message, and what its line must be besides holding the words.
+struct MessageRow : Message {
+  bool is_whole_line = false;  ///< the words are all that the line holds
+  bool is_unfinished = false;  ///< the line shows progress that never reached 100 %
+};
+
+MessageRow row_of(const std::array<std::string_view, 9>& cells) {
+  const auto& [table, id, words, code, trait, option, value, explanation, cure] = cells;
+  MessageRow row;
+  row.id = id;
+  row.words = words;
+  row.explanation = explanation;
+  row.cure = cure;
+  row.code = static_cast<Code>(base::to_int(code).value_or(70));
+  row.transient = trait == "transient";
+  row.fatal = trait == "fatal";
+  row.option = option;
+  row.value = value;
+  row.is_whole_line = trait == "line";
+  row.is_unfinished = trait == "unfinished";
+  return row;
+}
+
 /// The rows of "ncu", "nsys", "hint" or "cuda".
-std::vector<Message> table(std::string_view name) {
-  std::vector<Message> out;
+std::vector<MessageRow> table(std::string_view name) {
+  std::vector<MessageRow> out;
   for (const auto& row : base::rows<9>(rangescope_outcome))
-    if (row[0] == name)
-      out.push_back({row[1], row[2], row[7], row[8], static_cast<Code>(base::to_int(row[3]).value_or(70)),
-                     row[4] == "transient", row[4] == "fatal", row[5], row[6]});
+    if (row[0] == name) out.push_back(row_of(row));
   return out;
 }
 
@@ -37,16 +59,54 @@ bool is_consequence(std::string_view id) {
   return id == "ncu.nothing_matched" || id == "ncu.program_failed";
 }
 
+/// Is this line what the row means? The program may print the same words.
+bool fits(const MessageRow& row, std::string_view line, std::string_view only_lines) {
+  // ncu's own lines carry its mark (2020 and 2022 print option mistakes bare).
+  const bool is_marked = line.find(only_lines) != std::string_view::npos;
+  if (!is_marked && row.id != "ncu.usage") return false;
+  if (row.is_whole_line && line != row.words) return false;
+  return !row.is_unfinished || line.find("100%") == std::string_view::npos;
+}
+
+/// The line that names an exception of Python, behind its traceback; "" where there is none.
+std::string python_exception(std::string_view text) {
+  bool in_traceback = false;
+  std::string exception;
+  for (const std::string_view line : base::split(text, '\n')) {
+    if (line.starts_with("Traceback (most recent call last)")) {
+      in_traceback = true;
+    } else if (in_traceback && !line.empty() && line.front() != ' ') {
+      in_traceback = false;
+      const std::size_t colon = std::min(line.find(':'), line.size());
+      const bool has_name = line.substr(0, colon).find(' ') == std::string_view::npos;
+      if (has_name) exception = base::printable(base::trim(line));
+    }
+  }
+  return exception;
+}
+
+/// A failure of the program is the first cause, by its exception; one that is understood needs no
+/// second line.
+void name_exception(std::string_view text, std::vector<Complaint>& complaints) {
+  const auto failed = std::ranges::find(complaints, "cuda.program_failed", &Complaint::id);
+  std::string exception = python_exception(text);
+  if (failed == complaints.end() || exception.empty()) return;
+  if (std::ranges::find(complaints, exception, &Complaint::evidence) != complaints.end()) {
+    complaints.erase(failed);
+    return;
+  }
+  failed->evidence = std::move(exception);
+  std::rotate(complaints.begin(), failed, failed + 1);
+}
+
 /// Adds what `rows` know about the text; with `only_lines`, in lines that hold these words.
-void understand(std::span<const Message> rows, std::string_view text, std::string_view only_lines,
+void understand(std::span<const MessageRow> rows, std::string_view text, std::string_view only_lines,
                 std::vector<Complaint>& out, Code& code) {
-  for (const Message& row : rows) {
+  for (const MessageRow& row : rows) {
     if (!out.empty() && is_consequence(row.id)) continue;
     for (auto at = text.find(row.words); at != std::string_view::npos; at = text.find(row.words, at + 1)) {
       std::string line = line_at(text, at);
-      // The program may print the same words; ncu's own lines carry its mark (2020 and 2022 print option mistakes
-      // bare).
-      if (!only_lines.empty() && line.find(only_lines) == std::string::npos && row.id != "ncu.usage") continue;
+      if (!fits(row, line, only_lines)) continue;
       // The same trouble has the same cure: ncu tells some in several lines.
       if (std::any_of(out.begin(), out.end(), [&](const Complaint& s) { return s.id == row.id || s.cure == row.cure; }))
         break;
@@ -121,7 +181,8 @@ std::string Outcome::why() const {
 }
 
 std::vector<Message> messages(std::string_view tool) {
-  std::vector<Message> out = table(tool);
+  std::vector<Message> out;
+  for (const Message& row : table(tool)) out.push_back(row);
   for (const Message& row : table("hint"))
     if (row.id.starts_with(tool)) out.push_back(row);
   return out;
@@ -136,6 +197,8 @@ std::vector<Complaint> read_log(std::string_view text) {
   understand(table("hint"), text, "", hints, unused);
   understand(table("ncu"), text, "==", out, unused);
   understand(table("nsys"), text, "", out, unused);
+  const auto failure = std::ranges::find(out, "ncu.program_failed", &Complaint::id);
+  const bool program_failed = failure != out.end();
   const bool reason =
       std::any_of(out.begin(), out.end(), [](const Complaint& each) { return !is_consequence(each.id); });
   for (Complaint& hint : hints) {
@@ -144,12 +207,16 @@ std::vector<Complaint> read_log(std::string_view text) {
       *same = std::move(hint);  // which tells kernels from ranges
     else if (same == out.end() && hint.id == "ncu.unsupported_api" && reason)
       continue;
-    else if (same == out.end() && (!reason || hint.id != "ncu.children"))
+    else if (same == out.end() && (hint.id != "ncu.children" || (!reason && !program_failed)))
       out.push_back(std::move(hint));
   }
   std::stable_partition(out.begin(), out.end(), [](const Complaint& each) { return !is_consequence(each.id); });
   if (!out.empty() && !is_consequence(out.front().id))
     std::erase_if(out, [](const Complaint& each) { return is_consequence(each.id); });
+  // A kernel that could not be measured follows from any cause that is known.
+  if (!out.empty() && out.front().id != "ncu.profile_failed")
+    std::erase_if(out, [](const Complaint& each) { return each.id == "ncu.profile_failed"; });
+  name_exception(text, out);
   return out;
 }
 
