@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "model/allocations.hpp"
 #include "model/backward.hpp"
 #include "model/cpu.hpp"
 #include "model/gpu.hpp"
@@ -195,6 +196,7 @@ struct Session {
   std::vector<SampleStream> samples;
   PcSampling pc;
   CpuProfile cpu;
+  Allocators allocators;
 
   Summary summary;  ///< totals by name, from inputs without a timeline
 
@@ -240,6 +242,7 @@ void for_each_gpu_work(S& session, Each&& each) {
 
 /// Something that a report can be made of: ranges, calls, GPU work, results or totals.
 [[nodiscard]] inline bool holds_anything(const Session& s) {
+  if (!s.allocators.empty()) return true;
   return !s.ranges.empty() || !s.launches.empty() || has_gpu_work(s) || !s.measurements.empty() || !s.summary.empty();
 }
 

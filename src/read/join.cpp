@@ -70,12 +70,15 @@ class Appender {
   static std::uint32_t at(const std::vector<std::uint32_t>& places, std::uint32_t index) {
     return index < places.size() ? places[index] : kNone;
   }
+  void add_thread(std::uint32_t& thread) const { thread = at(threads_, thread); }
+
   /// Indexes, names and times of `item` as `to_` has them: members of one name mean the same everywhere.
   template <class T>
   void place(T& item) {
     if constexpr (requires { item.process; }) item.process = at(processes_, item.process);
     if constexpr (requires { item.thread; }) item.thread = at(threads_, item.thread);
     if constexpr (requires { item.end_thread; }) item.end_thread = at(threads_, item.end_thread);
+    if constexpr (requires { item.free_thread; }) add_thread(item.free_thread);
     if constexpr (requires { item.domain; }) item.domain = domains_[item.domain];
     if constexpr (requires { item.range; }) item.range += ranges_;
     if constexpr (requires { item.attributes; }) add(item.attributes, attributes_);
@@ -257,6 +260,7 @@ class Appender {
       to_.samples.push_back(std::move(samples));
     }
     cpu();
+    allocators();
     model::Summary& summary = from_.summary;
     for (model::RangeSummary& row : summary.ranges) row.domain = text(row.domain), row.name = text(row.name);
     for (model::KernelSummary& row : summary.kernels)
@@ -315,6 +319,37 @@ class Appender {
     using Cpu = model::CpuProfile;
     move_all(&Cpu::threads, &Cpu::frames, &Cpu::stacks, &Cpu::samples, &Cpu::waits, &Cpu::lines, &Cpu::counters,
              &Cpu::counts);
+  }
+
+  void allocators() {
+    model::Allocators &from = from_.allocators, &to = to_.allocators;
+    const std::uint32_t allocators = count(to.allocators);
+    const std::uint32_t frames = count(to.frames), stacks = count(to.stacks);
+    for (model::Allocator& allocator : from.allocators) {
+      place(allocator);
+      move_time(allocator.first_ns);
+      move_time(allocator.last_ns);
+    }
+    const auto shift = [&](auto& item) {
+      item.allocator += allocators;
+      if constexpr (requires { item.stack; }) add(item.stack, stacks);
+      place(item);
+    };
+    std::ranges::for_each(from.allocations, shift);
+    std::ranges::for_each(from.reserved, shift);
+    std::ranges::for_each(from.failures, shift);
+    for (model::AllocationFrame& frame : from.frames) {
+      frame.function = text(frame.function);
+      frame.file = text(frame.file);
+    }
+    for (std::vector<std::uint32_t>& stack : from.stacks)
+      for (std::uint32_t& frame : stack) frame += frames;
+    move(from.allocators, to.allocators);
+    move(from.allocations, to.allocations);
+    move(from.reserved, to.reserved);
+    move(from.failures, to.failures);
+    move(from.frames, to.frames);
+    move(from.stacks, to.stacks);
   }
 
   Session& to_;
@@ -467,6 +502,7 @@ void bring_home(Session& s, std::size_t first) {
 }  // namespace
 
 bool has_timeline(const Session& s) {
+  if (!s.allocators.empty()) return true;
   return !s.ranges.empty() || !s.launches.empty() || !s.kernels.empty() || !s.marks.empty() || !s.windows.empty();
 }
 

@@ -17,6 +17,7 @@
 #include "read/nsys/sqlite/reader.hpp"
 #include "read/proton/reader.hpp"
 #include "read/rocm/reader.hpp"
+#include "read/snapshot/reader.hpp"
 #include "read/xla/reader.hpp"
 
 RANGESCOPE_EMBED(registry, RANGESCOPE_TSV);
@@ -139,8 +140,10 @@ base::Error not_understood(std::string_view head, const fs::path& path, bool fol
 
 std::span<const Reader* const> readers() {
   static constexpr const Reader* kAll[] = {
-      &native::kReader,  &nsys_sqlite::kReader, &nsys_rep::kReader, &nsys_csv::kReader, &ncu_report::kReader,
-      &ncu_csv::kReader, &rocm::kReader,        &kineto::kReader,   &proton::kReader,   &xla::kReader};
+      &native::kReader,     &nsys_sqlite::kReader, &nsys_rep::kReader, &nsys_csv::kReader,
+      &ncu_report::kReader, &ncu_csv::kReader,     &rocm::kReader,     &kineto::kReader,
+      &proton::kReader,     &xla::kReader,         &snapshot::kReader,
+  };
   return kAll;
 }
 

@@ -28,6 +28,14 @@ inline void check_links(const model::Session& s) {
     check(wait.launch == model::kNone || wait.launch < s.launches.size());
   for (const model::Stream& stream : s.streams)
     check(stream.process < s.processes.size() && stream.device < s.devices.size());
+  const model::Allocators& memory = s.allocators;
+  for (const model::Allocator& allocator : memory.allocators) check(allocator.process < s.processes.size());
+  for (const model::Allocation& allocation : memory.allocations)
+    check(allocation.allocator < memory.allocators.size() && allocation.end_ns >= allocation.start_ns &&
+          (allocation.thread == model::kNone || allocation.thread < s.threads.size()) &&
+          (allocation.stack == model::kNone || allocation.stack < memory.stacks.size()));
+  for (const auto& stack : memory.stacks)
+    for (const std::uint32_t frame : stack) check(frame < memory.frames.size());
   for (const model::Projection& projection : s.projections) check(projection.range < s.ranges.size());
 }
 
