@@ -20,6 +20,7 @@
 #include "read/impossible.hpp"
 #include "read/index.hpp"
 #include "read/kineto/event.hpp"
+#include "read/kineto/memory.hpp"
 #include "read/kineto/overhead.hpp"
 #include "read/timeline.hpp"
 
@@ -211,6 +212,7 @@ class Builder {
   model::Session finish() {
     for (auto& thread : s_.threads)
       if (thread.process == kNone) thread.process = s_.processes.empty() ? process(0) : 0;
+    memory_events_.finish(s_);
     leave_out_idle_threads();
     order_ranges();
     if (const std::uint32_t overhead = find_domain("overhead"); overhead != kNone) take_out_overhead(overhead, s_);
@@ -433,8 +435,14 @@ class Builder {
     model::Attributes& with = s_.attributes.emplace_back();
     with.payload_type = model::PayloadType::kInt64;
     with.payload_i64 = *event.bytes;
-    s_.marks.push_back({*event.start_ns, s_.strings.intern(event.name), thread(*event.pid, *event.tid),
-                        index_.domain("memory"), count(s_.attributes) - 1});
+    const std::uint32_t of_thread = thread(*event.pid, *event.tid);
+    model::Mark& mark = s_.marks.emplace_back();
+    mark.at_ns = *event.start_ns;
+    mark.name = s_.strings.intern(event.name);
+    mark.thread = of_thread;
+    mark.domain = index_.domain("memory");
+    mark.attributes = count(s_.attributes) - 1;
+    memory_events_.add(event, of_thread);
   }
 
   /// In the order of the pushes: of two that begin at once the longer one, else the one that PyTorch numbered first,
@@ -599,6 +607,7 @@ class Builder {
 
   model::Session s_;
   Index index_{s_};
+  MemoryEvents memory_events_;
   std::map<std::string, std::uint32_t> no_threads_;  ///< what is on a timeline of its own: GPU streams, the profiler
   base::Numbering<std::array<std::uint32_t, 3>> streams_;  ///< device, context and number
   std::unordered_map<model::StringId, std::uint32_t> texts_;

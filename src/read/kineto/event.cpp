@@ -58,6 +58,23 @@ void triple(od::value& value, std::array<std::uint32_t, 3>& out) {
   }
 }
 
+/// One of an event of memory; false where it is none.
+bool memory_argument(std::string_view key, od::value& value, Event& event) {
+  if (key == "Addr")
+    number(value, event.address);
+  else if (key == "Device Type")
+    number(value, event.device_type);
+  else if (key == "Device Id")
+    number(value, event.device_id);
+  else if (key == "Total Allocated")
+    number(value, event.total_allocated);
+  else if (key == "Total Reserved")
+    number(value, event.total_reserved);
+  else
+    return false;
+  return true;
+}
+
 /// Each argument that a session can hold, by its name.
 void argument(std::string_view key, od::value& value, Event& event) {
   const auto is = [&](std::string_view a) { return key == a; };
@@ -85,6 +102,7 @@ void argument(std::string_view key, od::value& value, Event& event) {
   if (is("Out msg nelems")) return number(value, event.elements_out);
   if (is("In msg nelems")) return number(value, event.elements);
   if (is("Group size")) return number(value, event.group_size);
+  if (memory_argument(key, value, event)) return;
   if (is("Input Dims") || is("Input dims")) {
     std::string_view raw;
     od::array array;

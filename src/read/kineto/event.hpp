@@ -28,6 +28,9 @@ struct Event {
   /// Of a wait for a CUDA event: in which stream it was recorded, and the correlation id of that call.
   std::optional<std::uint32_t> awaited_stream, record_correlation;
   std::optional<std::uint64_t> graph_node, graph;
+  std::optional<std::uint64_t> address;  ///< of a memory event, as the next ones
+  std::optional<std::int64_t> device_type, total_allocated, total_reserved;
+  std::optional<std::uint32_t> device_id;
   std::array<std::uint32_t, 3> grid{}, block{};
   std::string_view label;                     ///< "name" of metadata, "cuda_sync_kind"
   std::string shapes;                         ///< of an operator's inputs: "[[2, 3], []]"
