@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "analyze/cpu/cpu.hpp"
+#include "analyze/memory/memory.hpp"
 #include "analyze/names/fold.hpp"
 #include "analyze/statistics/spread.hpp"
 #include "base/units.hpp"
@@ -179,6 +180,10 @@ class Builder {
         add_cpu_work(*out.cpu, *member.cpu);
       else if (member.cpu)
         out.cpu = member.cpu;
+      if (member.memory && out.memory)
+        add_region_memory(*out.memory, *member.memory);
+      else if (member.memory)
+        out.memory = member.memory;
       if (!member.gpu) continue;
       if (out.gpu) {
         add_work(*out.gpu, *member.gpu);

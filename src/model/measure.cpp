@@ -151,6 +151,14 @@ constexpr Measure kMeasures[] = {
     {"utilization.bandwidth", "MBU", kShare, "--flops auto",
      "bytes of weights and cache per instance / (peak byte/s of the memory * wall time)",
      of<&Region::utilization, &Utilization::bandwidth>},
+    {"memory.peak_bytes", "peak memory", kBytes, "allocator", "most in use on one GPU",
+     of<&Region::memory, &RegionMemory::peak_bytes>},
+    {"memory.allocated_bytes", "allocated", kBytes, "allocator", "GPU memory allocated inside",
+     of<&Region::memory, &RegionMemory::allocated_bytes>},
+    {"memory.allocations", "allocations", kCount, "allocator", "allocations of GPU memory inside",
+     of<&Region::memory, &RegionMemory::allocations>},
+    {"memory.held_bytes", "held after", kBytes, "allocator", "allocated and not freed inside",
+     of<&Region::memory, &RegionMemory::held_bytes>},
 };
 
 #undef RANGESCOPE_WALL
@@ -198,6 +206,7 @@ std::string path_text(const Region& region) {
 bool adds_up(const Measure& measure) {
   if (measure.tag == "wall_ns.inclusive" || measure.tag == "wall_ns.exclusive") return true;
   if (measure.tag.starts_with("communication.")) return true;
+  if (measure.tag == "memory.allocated_bytes" || measure.tag == "memory.allocations") return true;
   return measure.tag.starts_with("gpu.") && measure.tag != "gpu.distinct_kernels" && measure.tag != "gpu.share" &&
          measure.tag != "gpu.busy_share" && !measure.tag.starts_with("gpu.launch_latency_ns.");
 }

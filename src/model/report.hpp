@@ -17,6 +17,7 @@
 #include "model/finding.hpp"
 #include "model/gpu.hpp"
 #include "model/loss.hpp"
+#include "model/memory_use.hpp"
 #include "model/range.hpp"
 #include "model/ranks.hpp"
 #include "model/stall.hpp"
@@ -321,6 +322,7 @@ struct Region {
   base::Held<Communication> communication;  ///< joined calls of NCCL and MPI inside, of a job of several ranks
   base::Held<GpuWork> gpu;                  ///< absent where no GPU work was recorded at all
   base::Held<CpuWork> cpu;                  ///< absent where the CPU was not sampled; open occurrences are in it
+  base::Held<RegionMemory> memory;          ///< absent where no allocator was recorded
   std::map<std::string, Metric> metrics;
   std::vector<KernelMetrics> kernels;  ///< counters per kernel, when they were collected
   std::vector<RooflinePoint> roofline;
@@ -448,6 +450,7 @@ struct Report {
   std::vector<OperatorRow> operators;           ///< by name; the longest on the GPU, else on the CPU, first
   std::vector<OperatorRow> operators_by_shape;  ///< by name and shapes; empty where no shapes were recorded
   base::Held<CpuWork> cpu_outside;     ///< of threads outside every range, and of those without ranges their samples
+  std::vector<DeviceMemory> memory;    ///< by process and device, of recorded allocators
   std::vector<SampledDevice> sampled;  ///< devices that were sampled while the program ran
   std::vector<MetricColumn> metric_columns;  ///< the most telling of the metrics that were asked for, best first
   std::vector<Loss> losses;

@@ -114,7 +114,7 @@ using Rule = void(const Case& known, std::vector<model::Verdict>& out);
 Rule find_waits_for_cpu, find_start_up, find_held, find_synchronization, find_copies, find_bounds, find_stalls,
     find_padding, find_warm_up, find_uneven, find_stragglers, find_slow_gpus, find_slow_hosts, find_uneven_work,
     find_slow_links, find_imbalance, find_compilation, find_outside, find_kernel, find_modules, find_hot_region,
-    find_throttled, find_profiler, find_cuda_calls;
+    find_throttled, find_profiler, find_cuda_calls, find_memory;
 Rule find_idle_gpu;  // where nothing before it explains it
 
 }  // namespace rangescope::analyze

@@ -49,6 +49,11 @@ inline constexpr double kSmallGrid = 1;      ///< waves: a smaller grid leaves S
 inline constexpr double kOccupied = 0.25;    ///< of the warps that fit: too few to hide memory latency
 inline constexpr double kPadded = 1.5;       ///< executed over useful FLOPs: more than rounding up the last tile
 
+inline constexpr double kUseOfPeak = 0.05;             ///< a smaller use explains nothing
+inline constexpr double kCheckpointShare = 0.25;       ///< of the peak: worth recomputing
+inline constexpr double kFragmentedShare = 0.2;        ///< of what is reserved
+inline constexpr double kFragmentedBytes = 268435456;  ///< less is the allocator's usual reserve
+
 inline constexpr double kProfiler = 0.05;   ///< of the region: a table shows it from there on
 inline constexpr double kTooShortNs = 150;  ///< recording a range takes some 50 ns, part of it inside the range
 

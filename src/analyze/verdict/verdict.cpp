@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <span>
 #include <tuple>
 
 #include "analyze/ranks/communication.hpp"
@@ -294,11 +295,28 @@ std::string Case::details_of(std::string_view kernel) const {
   return "ncu --import " + base::shell_quote(named_) + " -k " + base::shell_quote(kernel);
 }
 
+/// A snapshot of an allocator: its ranges are annotations around some of what happened.
+static bool holds_memory_alone(const model::Report& report) {
+  return !report.memory.empty() && !report.total && !report.cpu_outside && report.operators.empty();
+}
+
+/// Moves a note that would be left out to `place`.
+static void keep_note(std::string_view kind, std::size_t place, std::span<model::Verdict> found) {
+  const auto left_out = found.subspan(kMostVerdicts);
+  const auto note = std::ranges::find(left_out, kind, &model::Verdict::kind);
+  if (note != left_out.end()) std::swap(*note, found[place]);
+}
+
 void judge(model::Report& report, std::string_view named) {
   std::erase_if(report.verdict, [](const model::Verdict& one) { return one.kind != kHung; });
   std::vector<model::Verdict> found = std::move(report.verdict);
   const Case known(report, named);
-  for (Rule* const find : kRules) find(known, found);
+  if (holds_memory_alone(report)) {
+    find_memory(known, found);
+  } else {
+    for (Rule* const find : kRules) find(known, found);
+    find_memory(known, found);
+  }
   if (found.empty())
     if (auto plain = overview(known)) found.push_back(std::move(*plain));
   // By what they come to, before those that say where time goes alone lose it.
@@ -308,10 +326,10 @@ void judge(model::Report& report, std::string_view named) {
     };
     return weight(a) > weight(b);
   });
-  if (found.size() > kMostVerdicts) {  // where the model's time goes is told beside what costs it
-    const auto modules = std::ranges::find(found, "modules", &model::Verdict::kind);
-    if (modules != found.end() && modules - found.begin() >= static_cast<std::ptrdiff_t>(kMostVerdicts))
-      std::swap(*modules, found[kMostVerdicts - 1]);
+  if (found.size() > kMostVerdicts) {
+    // Where the model's time and memory go is shown in addition to what costs them.
+    keep_note("modules", kMostVerdicts - 1, found);
+    keep_note("peak_memory", kMostVerdicts - 2, found);
     found.resize(kMostVerdicts);
   }
   for (model::Verdict& verdict : found)

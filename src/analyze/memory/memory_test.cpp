@@ -1,0 +1,154 @@
+#include "analyze/memory/memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "analyze/analyze.hpp"
+#include "analyze/memory/usage.hpp"
+#include "analyze/session_test.hpp"
+
+namespace rangescope::analyze {
+namespace memory_test {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+/// A session with one thread and one allocator of one GPU.
+class MemoryBuilder : public testing::SessionBuilder {
+ public:
+  MemoryBuilder() {
+    thread_ = thread(process(100), 100);
+    session.allocators.allocators.emplace_back();
+  }
+  std::uint32_t range(std::string_view name, std::int64_t start, std::int64_t end,
+                      std::string_view in_domain = "") {
+    return SessionBuilder::range(thread_, name, start, end, in_domain);
+  }
+  void allocation(std::int64_t start, std::int64_t end, std::uint64_t mebibytes,
+                  bool older = false) {
+    model::Allocation& allocation = session.allocators.allocations.emplace_back();
+    allocation.start_ns = start;
+    allocation.end_ns = end;
+    allocation.bytes = mebibytes * kMiB;
+    allocation.thread = thread_;
+    allocation.older = older;
+    if (end != model::kOpen) session.end_ns = std::max(session.end_ns, end);
+  }
+  [[nodiscard]] model::Report report() const {
+    auto out = analyze(session, {});
+    EXPECT_TRUE(out) << out.error().what;
+    return std::move(*out);
+  }
+
+ private:
+  std::uint32_t thread_ = 0;
+};
+
+/// "activations of forward: 3 MiB", one part a line.
+std::string parts_text(const model::DeviceMemory& memory) {
+  std::string text;
+  for (const model::MemoryPart& part : memory.parts) {
+    text += std::string(model::memory_use_name(part.use)) + " of " + part.owner + ": ";
+    text += std::to_string(static_cast<std::uint64_t>(part.bytes) / kMiB) + " MiB\n";
+  }
+  return text;
+}
+
+TEST(MemoryUsage, HighestOfAnyStretch) {
+  MemoryBuilder builder;
+  for (std::int64_t i = 0; i < 1000; ++i) builder.allocation(10 * i, 10 * i + 15, (i * 37) % 101);
+  const MemoryUsage usage(builder.session, 0);
+  for (const auto& [from, to] :
+       {std::pair<std::int64_t, std::int64_t>{0, 20'000}, {5, 7}, {95, 4321}, {3000, 3001}}) {
+    double highest = 0;
+    for (std::int64_t at = from; at <= to; ++at) highest = std::max(highest, usage.at(at));
+    EXPECT_EQ(usage.highest(from, to), highest) << from << " to " << to;
+  }
+  EXPECT_EQ(usage.peak(), usage.highest(0, 20'000));
+  EXPECT_EQ(usage.at(usage.peak_at()), usage.peak());
+}
+
+/// Two training steps: what each allocation is for follows from when it lives.
+TEST(Memory, UsesOfATrainingStep) {
+  MemoryBuilder builder;
+  builder.allocation(-1, model::kOpen, 10, true);  // parameters
+  for (const std::int64_t step : {0, 1000}) {
+    builder.range("forward", step + 1, step + 300);
+    builder.range("Optimizer.step#Adam.step", step + 600, step + 700);
+    builder.range("Optimizer.zero_grad#Adam.zero_grad", step + 800, step + 900);
+    builder.allocation(step + 10, step + 500, 7);  // activations
+    for (std::int64_t i = 0; i < 20; ++i) builder.allocation(step + 20 + i, step + 21 + i, 1);
+    builder.allocation(step + 400, step + 850, 10);  // gradients
+    builder.allocation(step + 610, step + 620, 5);   // of the optimizer, temporary
+  }
+  builder.allocation(650, model::kOpen, 20);  // state
+  builder.allocation(100, model::kOpen, 3);   // a workspace
+  std::ranges::stable_sort(builder.session.allocators.allocations, {},
+                           &model::Allocation::start_ns);
+  const model::Report report = builder.report();
+  ASSERT_EQ(report.memory.size(), 1u);
+  const model::DeviceMemory& memory = report.memory[0];
+  EXPECT_EQ(memory.peak_bytes, 50 * kMiB);
+  EXPECT_EQ(memory.peak_at_ns, 1400);
+  EXPECT_EQ(parts_text(memory),
+            "optimizer state of Optimizer.step#Adam.step: 20 MiB\n"
+            "parameters of before the recording: 10 MiB\n"
+            "gradients of step 2: 10 MiB\n"
+            "activations of forward: 7 MiB\n"
+            "cache of forward: 3 MiB\n");
+  EXPECT_EQ(memory.owned_share, 1);
+  EXPECT_FALSE(memory.growth);
+}
+
+TEST(Memory, OfRegions) {
+  MemoryBuilder builder;
+  builder.allocation(-1, model::kOpen, 100, true);
+  builder.range("step", 0, 100);
+  builder.range("layer", 10, 50);
+  builder.allocation(20, 30, 5);
+  builder.allocation(25, 60, 7);
+  builder.allocation(70, 200, 1);
+  const model::Report report = builder.report();
+  ASSERT_EQ(report.regions.size(), 2u);
+  const model::RegionMemory& step = *report.regions[0].memory;
+  const model::RegionMemory& layer = *report.regions[1].memory;
+  EXPECT_EQ(step.allocated_bytes, 13 * kMiB);
+  EXPECT_EQ(step.allocations, 3);
+  EXPECT_EQ(step.peak_bytes, 112 * kMiB);
+  EXPECT_EQ(step.held_bytes, 1 * kMiB) << "what is freed before the step ends is not held";
+  EXPECT_EQ(layer.allocated_bytes, 12 * kMiB);
+  EXPECT_EQ(layer.held_bytes, 7 * kMiB);
+}
+
+/// Each step keeps one more block: a leak, whose owner is the range that allocates it.
+TEST(Memory, Grows) {
+  MemoryBuilder builder;
+  for (std::int64_t step = 0; step < 8; ++step) {
+    builder.range("step", 1000 * step + 1, 1000 * step + 900);
+    builder.range("log", 1000 * step + 500, 1000 * step + 600);
+    builder.allocation(1000 * step + 550, model::kOpen, 2);
+    builder.allocation(1000 * step + 560, 1000 * step + 700, 50);
+  }
+  const model::Report report = builder.report();
+  ASSERT_TRUE(report.memory[0].growth);
+  EXPECT_EQ(report.memory[0].growth->bytes_per_step, 2 * kMiB);
+  EXPECT_EQ(report.memory[0].growth->owner, "step > log");
+}
+
+/// Layers of a model are one owner from four on.
+TEST(Memory, AlikeOwnersAreOne) {
+  MemoryBuilder builder;
+  for (std::int64_t layer = 0; layer < 5; ++layer) {
+    builder.range("layer." + std::to_string(layer), 100 * layer, 100 * layer + 90, "nn.Module");
+    builder.allocation(100 * layer + 10, 1000, 4);
+  }
+  builder.range("head", 600, 690, "nn.Module");
+  builder.allocation(610, 1000, 1);
+  EXPECT_EQ(parts_text(builder.report().memory[0]),
+            "temporary of layer.#: 20 MiB\ntemporary of head: 1 MiB\n");
+}
+
+}  // namespace memory_test
+}  // namespace rangescope::analyze
