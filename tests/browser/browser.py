@@ -67,6 +67,8 @@ def main():
             subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden/nsys/work.sqlite")], check=True, stdout=f)
         subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden/ncu/k_decode.ncu-repz"),
                         "-f", "html", "-o", os.path.join(folder, "ncu.html")], check=True)
+        subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden/memory/gpt2.trace.json.gz"),
+                        "-f", "html", "-o", os.path.join(folder, "memory.html")], check=True)
         simulate.simulate(os.path.join(folder, "job"), 4, "straggler", count=8, steps=20)
         subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(folder, "job"), "-f", "html", "-o", os.path.join(folder, "job.html")], check=True)
         comparison(folder)

@@ -1,6 +1,6 @@
 // Drives a Chromium over reports, as a reader would. Usage: node page.mjs PLAYWRIGHT CHROMIUM FOLDER [SHOTS]
 //
-// FOLDER holds pages made by browser.py: job.html, ranks.html, zoo.html, work.html, python.html, modules.html, ncu.html, what_if.html, cures.html, hostile.html, roofline.html, big.html, comparison.html, flame.html. Prints a line
+// FOLDER holds pages made by browser.py: job.html, ranks.html, zoo.html, work.html, python.html, modules.html, ncu.html, what_if.html, cures.html, hostile.html, roofline.html, memory.html, big.html, comparison.html, flame.html. Prints a line
 // `pass|fail <case> [why]` for each case. Any error of a page and any request to the network fails the case.
 import { createRequire } from 'node:module';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -369,7 +369,7 @@ async function findsNothingSerious(page, scheme) {
     .filter((v) => ['serious', 'critical'].includes(v.impact)).map((v) => v.id + ' ' + v.nodes.length + ' ' + v.nodes[0].target + ' ' + (v.nodes[0].any[0]?.message ?? ''))))`, awaitPromise: true, returnByValue: true });
   equal(JSON.parse(result.value), [], `findings, ${scheme}`);
 }
-for (const file of ['work.html', 'python.html', 'job.html', 'roofline.html', 'ncu.html', 'comparison.html', 'flame.html']) {
+for (const file of ['work.html', 'python.html', 'job.html', 'roofline.html', 'ncu.html', 'memory.html', 'comparison.html', 'flame.html']) {
   check(`axe finds nothing serious: ${file}, light and dark`, file, async (page) => {
     await findsNothingSerious(page, 'light');
     const light = await back(page);
@@ -379,6 +379,28 @@ for (const file of ['work.html', 'python.html', 'job.html', 'roofline.html', 'nc
     await findsNothingSerious(page, 'dark');
   });
 }
+check('memory: use over time, and whose the peak is', 'memory.html', async (page) => {
+  const section = page.locator('#memory');
+  await section.scrollIntoViewIfNeeded();
+  expect((await section.locator('h3').textContent()).includes('peak 336.1 MiB'), 'the peak as a title');
+  const slabs = section.locator('.memory-bar .slab');
+  const widths = await slabs.evaluateAll((all) => all.reduce((sum, one) => sum + parseFloat(one.style.width), 0));
+  expect(widths > 95 && widths < 100.01, `the parts fill the peak: ${widths} %`);
+  const titles = await slabs.evaluateAll((all) => all.map((one) => one.title));
+  expect(titles.some((title) => title.startsWith('optimizer state of Optimizer.step#AdamW.step')), 'hover names the owner');
+  expect(titles.some((title) => title.startsWith('activations of aten::')), 'and operators');
+  const drawn = await section.locator('canvas').evaluate((canvas) => {
+    const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+    return pixels.some((value) => value !== 0);
+  });
+  expect(drawn, 'the curve is drawn');
+  const before = await section.locator('[role=status]').textContent();
+  await section.locator('canvas').hover({ position: { x: 5, y: 20 } });
+  expect(await section.locator('[role=status]').textContent() !== before, 'hover says how much was in use');
+  await section.locator('summary').click();
+  expect(await section.locator('tbody tr').count() > 5, 'table');
+  if (shots) await section.screenshot({ path: join(shots, 'memory.png') });
+});
 check('roofline: points select', 'roofline.html', async (page) => {
   const chart = page.locator('#roofline');
   await chart.scrollIntoViewIfNeeded();

@@ -49,6 +49,11 @@ export interface Verdict {
   predicted?: Predicted;  // of a cure
 }
 export interface WhatIf { changes: { change: string; of: string }[]; run: Predicted; regions: (Predicted & { region: number })[] }
+export interface MemoryPart { use: string; bytes: number; blocks: number; owner: string | null }
+export interface DeviceMemory {
+  process: number; pid: number | null; device: number; allocator: string; peak_bytes: number; peak_at_ns: number; peak_reserved_bytes: number | null;
+  parts: MemoryPart[]; points: { at_ns: number; allocated_bytes: number; reserved_bytes: number | null }[];
+}
 export interface Data {
   verdict: Verdict[]; what_if?: WhatIf;
   run: {
@@ -65,6 +70,7 @@ export interface Data {
   losses: { kind: string; severity: string; count: number; detail: string }[];
   findings: { id: string; verdict: string; question: string; found: string; hint: string; commands: string[] }[];
   notes: string[]; timeline: Timeline | null; cpu: Cpu | null; job: Job | null;
+  memory?: DeviceMemory[];  // absent where no allocator was recorded
 }
 
 export const data = JSON.parse(document.getElementById('data')!.textContent!) as Data;

@@ -7,6 +7,7 @@ import { details, kernels, measureList, processes, provenance, troubles } from '
 import { flame } from './flame';
 import { counted, dark, el, lightOnPaper, themeChanged, time } from './format';
 import { icicle } from './icicle';
+import { memory } from './memory';
 import { bar, whatIf } from './predictions';
 import { ranks } from './ranks';
 import { regionTable } from './table';
@@ -77,7 +78,7 @@ function page(): void {
   select(firstRegion());
   lightOnPaper();
   onSelect((r) => keep('region', r ? String(r.id) : null));
-  const roof = roofline(), cpu = flame(), ofRanks = ranks(), lanes = timeline(), supposed = whatIf();
+  const roof = roofline(), cpu = flame(), ofRanks = ranks(), lanes = timeline(), supposed = whatIf(), ofMemory = memory();
   const facts = [data.run.host, data.gpus.join(', '), data.run.duration_ns > 0 ? time(data.run.duration_ns) : '',
     counted(data.processes.length, 'process', 'processes')].filter(Boolean).join(' · ');
   document.getElementById('app')!.append(
@@ -87,6 +88,7 @@ function page(): void {
       section('Selected region', 'selected', details(), distribution()),
       cpu ? section('On the CPU', 'on-cpu', cpu) : null,
       ofRanks ? section('Ranks', 'of-ranks', ofRanks) : null,
+      ofMemory ? section('Memory', 'of-memory', ofMemory) : null,
       lanes ? section('Timeline', 'timeline', lanes) : null,
       roof ? section('Roofline', 'roofline', roof) : null,
       section('Kernels', 'kernels', kernels()),

@@ -12,6 +12,7 @@
 #include "report/document/cpu_page.hpp"
 #include "report/document/figures.hpp"
 #include "report/document/findings.hpp"
+#include "report/document/memory/memory_page.hpp"
 #include "report/document/region_table.hpp"
 
 namespace rangescope::report {
@@ -99,6 +100,12 @@ std::string roofs(const model::Report& report) {
   return out;
 }
 
+void add_memory(Document& page, const model::Report& report) {
+  constexpr std::size_t kMemoryRows = 10;
+  auto sections = memory_sections(report, kMemoryRows);
+  for (Section& section : sections) page.sections.push_back(std::move(section));
+}
+
 /// How much of what the GPU can do was used, and what that is measured against.
 void add_utilization(Document& page, const model::Report& report) {
   Grid grid({{"range", false, true}, {"MFU"}, {"MBU"}, {"executed"}, {"tokens/s"}, {"a token"}, {"formula", false}});
@@ -170,6 +177,7 @@ base::Result<Document> report_document(const model::Report& report, const Style&
     page.sections.back().add({.text = "(share: of the run's " + base::format_ns(report.run.duration_ns) +
                                       "; concurrent threads and processes add up to more)",
                               .tone = base::Tone::kDim});
+  add_memory(page, report);
   page.sections.push_back(program_functions(report, style));
   page.sections.push_back(program_python(report, style));
   page.sections.push_back(process_section(report, style));
@@ -210,6 +218,7 @@ Document summary_document(const model::Report& report) {
     tables->front().blocks.insert(tables->front().blocks.begin(), Markup{"", "summary.svg", "Time by range"});
     page.sections.push_back(std::move(tables->front()));
   }
+  add_memory(page, report);
   add_utilization(page, report);
   add_limits(page, report);
   add_grid(page, "Kernels by kind", family_grid(report));

@@ -42,6 +42,13 @@ constexpr std::array kRankColumns = {Choice{"ranks.mean_ns", 5}, Choice{"ranks.m
 constexpr std::array kCommunicationColumns = {
     Choice{"communication.wait_ns", 6}, Choice{"communication.transfer_ns", 2}, Choice{"communication.overlap_ns", 1}};
 
+// Where an allocator of a framework was recorded.
+constexpr Choice kMemoryColumns[] = {
+    {"memory.peak_bytes", 7},
+    {"memory.allocated_bytes", 3},
+    {"memory.held_bytes", 5},
+};
+
 constexpr std::size_t kMostMetricColumns = 4;
 constexpr std::string_view kEach = " each";  // of one instance, as in cells
 
@@ -172,6 +179,8 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
   } else if (any([](const Region& region) { return region.across && !region.across->of_threads; })) {
     add_all(kProcessColumns);
   }
+  const auto has_memory = [](const Region& region) { return region.memory.has_value(); };
+  if (any(has_memory)) add_all(kMemoryColumns);
   if (any([](const Region& region) { return region.wall.profiler_ns > 0; })) add("wall_ns.profiler", 7);
   // Who asked for metrics wants to see them: before kernels and the slowest, after what the rest means nothing without.
   for (std::size_t i = 0; i < report.metric_columns.size() && i < kMostMetricColumns; ++i) {

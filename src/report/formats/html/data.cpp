@@ -9,6 +9,7 @@
 #include "model/measure.hpp"
 #include "report/document/findings.hpp"
 #include "report/document/json_writer.hpp"
+#include "report/document/memory/memory_page.hpp"
 #include "report/document/region_table.hpp"
 #include "report/document/source_text.hpp"
 #include "report/document/view.hpp"
@@ -225,6 +226,7 @@ void write_html_data(const model::Report& report, const model::Session* session,
   write_losses(json, report.losses);
   write_findings(json, report.findings);
   json.field("notes", report.notes);
+  write_memory(json, report);
   json.key("timeline");
   session != nullptr ? write_html_timeline(report, *session, json) : json.null();
   json.key("job");

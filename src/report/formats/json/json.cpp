@@ -8,6 +8,7 @@
 #include "model/measure.hpp"
 #include "report/document/findings.hpp"
 #include "report/document/json_writer.hpp"
+#include "report/document/memory/memory_page.hpp"
 #include "report/document/view.hpp"
 
 namespace rangescope::report {
@@ -227,6 +228,11 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
   write_roofline(json, region.roofline);
   write_bound(json, region.bound);
   write_utilization(json, region.utilization);
+  if (region.memory) {
+    json.open_line_object("memory");
+    measures(json, region, "memory.");
+    json.close();
+  }
   samples(json, region.samples);
   json.field("notes", region.notes);
   json.close();
@@ -371,6 +377,7 @@ base::Result<void> export_json(const model::Report& report, const model::Session
   });
   if (!report.operators.empty()) operators(json, "operators", report.operators, false);
   if (!report.operators_by_shape.empty()) operators(json, "operators_by_shape", report.operators_by_shape, true);
+  write_memory(json, report);
   sampled(json, report.sampled);
   write_losses(json, report.losses);
   write_findings(json, report.findings);

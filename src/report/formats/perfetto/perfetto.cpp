@@ -68,6 +68,7 @@ class PerfettoWriter {
     verdict();
     std::uint64_t id = kCounterTracks;
     for (const SampleTrack& track : sample_tracks(report_, session_)) counter(track, id++);
+    for (const model::DeviceMemory& memory : report_.memory) memory_counters(memory, id);
     if (model::is_program(report_))
       for (std::uint32_t i = 0; i < report_.processes.size(); ++i) life(report_.processes[i], kLifeTracks + i);
     cpu_samples();
@@ -199,6 +200,33 @@ class PerfettoWriter {
     samples.changes([&](std::int64_t at_ns, double value) {
       event(kCounter, at_ns, id, [&](pbf_writer& event) { event.add_double(44, value); });
     });
+  }
+
+  void counter_track(std::uint64_t id, const std::string& title, std::string_view unit) {
+    track(id, [&](pbf_writer& track) {
+      track.add_string(2, title);
+      pbf_writer counter(track, 8);
+      counter.add_string(6, unit.data(), unit.size());
+    });
+  }
+
+  void count_at(std::uint64_t id, double at_ns, double value) {
+    const std::int64_t session_ns = session_.begin_ns + static_cast<std::int64_t>(at_ns);
+    event(kCounter, session_ns, id, [&](pbf_writer& event) { event.add_double(44, value); });
+  }
+
+  /// Allocated, and reserved where that was recorded; `id` is the next free track.
+  void memory_counters(const model::DeviceMemory& memory, std::uint64_t& id) {
+    const std::string allocator = base::printable(memory.allocator);
+    const std::string gpu = "GPU " + std::to_string(memory.device) + " " + allocator;
+    const std::uint64_t allocated = id++;
+    counter_track(allocated, gpu + " allocated", "byte");
+    for (const auto& point : memory.points) count_at(allocated, point.at_ns, point.allocated_bytes);
+    if (!memory.peak_reserved_bytes) return;
+    const std::uint64_t reserved = id++;
+    counter_track(reserved, gpu + " reserved", "byte");
+    for (const model::MemoryPoint& point : memory.points)
+      if (point.reserved_bytes) count_at(reserved, point.at_ns, *point.reserved_bytes);
   }
 
   /// An entry of interned data: its id, and what `fill` adds.

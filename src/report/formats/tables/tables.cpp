@@ -163,6 +163,51 @@ class Writer {
                 });
   }
 
+  base::Result<void> memory() {
+    constexpr std::string_view kColumns =
+        "id integer, pid integer, device integer, allocator text, sizes text, "
+        "allocations integer, older_bytes real, end_bytes real, peak_bytes real, "
+        "peak_at_ns real, peak_reserved_bytes real, steps integer, owned_share real, "
+        "growth_bytes_per_step real, failed_bytes real, failed_owner text";
+    return fill("memory", kColumns, report_.memory, [&](Put& put, std::size_t id, const auto& of) {
+      put(id, pid_of(report_, of.process), of.device, of.allocator, of.sizes);
+      put(of.allocations, of.older_bytes, of.end_bytes, of.peak_bytes);
+      put(of.peak_at_ns, of.peak_reserved_bytes, of.steps, of.owned_share);
+      std::optional<double> growth, failed;
+      std::string_view owner;
+      if (of.growth) growth = of.growth->bytes_per_step;
+      if (of.failure) failed = of.failure->asked_bytes;
+      if (of.failure) owner = of.failure->owner;
+      put(growth, failed, owner);
+    });
+  }
+
+  base::Result<void> memory_parts() {
+    std::vector<std::pair<std::size_t, const model::MemoryPart*>> parts;
+    for (std::size_t id = 0; id < report_.memory.size(); ++id)
+      for (const model::MemoryPart& part : report_.memory[id].parts) parts.emplace_back(id, &part);
+    constexpr auto kColumns = "memory integer, use text, owner text, bytes real, blocks integer";
+    return fill("memory_parts", kColumns, parts, [](Put& put, std::size_t, const auto& entry) {
+      const model::MemoryPart& part = *entry.second;
+      std::string_view owner;
+      if (!part.owner.empty()) owner = part.owner;
+      put(entry.first, model::memory_use_name(part.use), owner, part.bytes, part.blocks);
+    });
+  }
+
+  base::Result<void> memory_points() {
+    std::vector<std::pair<std::size_t, const model::MemoryPoint*>> points;
+    for (std::size_t id = 0; id < report_.memory.size(); ++id)
+      for (const auto& point : report_.memory[id].points) points.emplace_back(id, &point);
+    constexpr auto kColumns =
+        "memory integer, at_ns real, allocated_bytes real, reserved_bytes "
+        "real";
+    return fill("memory_points", kColumns, points, [](Put& put, std::size_t, const auto& entry) {
+      const model::MemoryPoint& point = *entry.second;
+      put(entry.first, point.at_ns, point.allocated_bytes, point.reserved_bytes);
+    });
+  }
+
   base::Result<void> losses() {
     return fill("losses", "kind text, severity text, count integer, detail text", report_.losses,
                 [](Put& put, std::size_t, const model::Loss& loss) {
@@ -413,6 +458,9 @@ constexpr NamedTable kTables[] = {
     {"operators", &Writer::operators},
     {"verdict", &Writer::verdict},
     {"losses", &Writer::losses},
+    {"memory", &Writer::memory},
+    {"memory_parts", &Writer::memory_parts},
+    {"memory_points", &Writer::memory_points},
     {"ranges", &Writer::ranges},
     {"launches", &Writer::launches},
     {"kernels", &Writer::kernels},

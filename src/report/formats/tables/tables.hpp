@@ -17,6 +17,11 @@
 //   memory_events(id, operation, kind, bytes, at_ns, pid, tid, device, stream, launch, address, pool)
 //   event_calls(launch, operation, event, pid, stream)
 //   losses(kind, severity, count, detail)
+//   memory(id, pid, device, allocator, sizes, allocations, older_bytes, end_bytes, peak_bytes,
+//          peak_at_ns, peak_reserved_bytes, steps, owned_share, growth_bytes_per_step,
+//          failed_bytes, failed_owner)
+//   memory_parts(memory, use, owner, bytes, blocks)              what the peak consists of
+//   memory_points(memory, at_ns, allocated_bytes, reserved_bytes)
 //
 // Times are nanoseconds of the session. What is not known is NULL. Documented in docs/formats/sqlite-view.md.
 #pragma once
