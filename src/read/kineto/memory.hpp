@@ -8,7 +8,7 @@
 // One event an allocation or, with negative bytes, a free; bytes are those of the whole block, the
 // totals those behind the event. A file does not have them in order. What was in use before the
 // first event is its total less its bytes: of it, what is freed later is known singly. Device type
-// 1 is CUDA; others (0: the host), and events without totals (PyTorch before 1.12), are left out.
+// 1 is CUDA; others (0: the host), and events without totals (old versions), are left out.
 #pragma once
 
 #include <cstdint>

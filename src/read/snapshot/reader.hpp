@@ -1,16 +1,15 @@
 // Reader of PyTorch's memory snapshots (docs/formats/snapshot.md): what
 // torch.cuda.memory._snapshot() returns, as torch.cuda.memory._dump_snapshot(FILE) or pickle.dump
-// writes it. Two ages of it are read: the dictionary of PyTorch 2.0 and later, and one without
-// "external_annotations".
+// writes it.
 //
 //   {"segments": [{"device": 0, "address": A, "total_size": N, "segment_type": "large",
-//   "is_expandable": False,
-//                  "blocks": [{"address": A, "size": N, "state": "active_allocated", "frames": []},
-//                  ...]}, ...],
-//    "device_traces": [[{"action": "alloc", "addr": A, "size": N, "stream": 0, "time_us": T,
-//    "frames": []}, ...], ...], "allocator_settings": {"max_split_size": -1,
-//    "roundup_power2_divisions": {"1": 0, ...}, ...}, "external_annotations": [{"stage": "START",
-//    "name": "Optimizer.step#AdamW.step", "device": 0, "time_us": T}, ...]}
+//                  "is_expandable": False, "blocks": [
+//                    {"address": A, "size": N, "state": "active_allocated", "frames": []}, ...]}],
+//    "device_traces": [[{"action": "alloc", "addr": A, "size": N, "time_us": T, "frames": []},
+//    ...]], "allocator_settings": {"max_split_size": -1, "roundup_power2_divisions": {"1": 0, ...},
+//    ...}, "external_annotations": [{"stage": "START", "name": "Optimizer.step#AdamW.step",
+//    "device": 0,
+//                              "time_us": T}, ...]}
 //
 // Actions: alloc, free_requested, free_completed, segment_alloc, segment_free, segment_map,
 // segment_unmap, oom (whose "addr" is "device_free"), snapshot. Times are UTC; an event names no
