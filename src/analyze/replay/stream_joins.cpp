@@ -202,8 +202,7 @@ StreamJoins::StreamJoins(const model::Session& session, const Timeline& timeline
   if (has_legacy_order) LegacyJoins(session, timeline).run(enqueued, pairs);
 
   std::ranges::sort(pairs);
-  const auto repeated = std::ranges::unique(pairs);
-  pairs.erase(repeated.begin(), repeated.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
   before_.reserve(pairs.size());
   for (const auto& [work, comes_before] : pairs) {
     ++first_[work + 1];
