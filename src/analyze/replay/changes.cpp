@@ -208,6 +208,9 @@ namespace {
 /// of its framework.
 constexpr std::int64_t kSameCall_ns = 50'000;
 
+/// A lag that holds nothing: the call is known as the work's, for further changes.
+constexpr std::int64_t kLongAgo_ns = -(std::int64_t{1} << 60);
+
 class CopiesAhead {
  public:
   CopiesAhead(const Graph& graph, Ids copies)
@@ -260,6 +263,8 @@ class CopiesAhead {
   void order_copy(std::size_t index, std::uint32_t buffers) {
     std::vector<Dependency>& dependencies = edit_.dependencies(copies_[index]);
     dependencies.clear();
+    const Id own_call = launch_of(graph_, copies_[index]);
+    if (own_call != model::kNone) dependencies.push_back({kLongAgo_ns, own_call, Reason::kLaunch});
     const Id previous = copies_[index - 1];
     const std::int64_t order_ns = graph_.latencies.order_ns[static_cast<std::size_t>(Kind::kCopy)];
     dependencies.push_back({order_ns, previous, Reason::kOrder});

@@ -154,6 +154,15 @@ TEST(WhatIf, OverlappedCopiesOfUnknownSpeedKeepTheirTime) {
   EXPECT_NEAR(loop->after_ns, 30 * 401.0 * kMicrosecond, 0.05 * loop->after_ns);
 }
 
+TEST(WhatIf, WhatRunsAheadStillBelongsToItsRegion) {
+  const Program program = copying(false);
+  const auto ahead = supposing(program, {"copies=overlapped"});
+  const auto halved = supposing(program, {"copies=overlapped", "region:step=0.5"});
+  ASSERT_TRUE(ahead && halved);
+  const double ahead_ns = time_of(*ahead, "loop")->after_ns;
+  EXPECT_NEAR(time_of(*halved, "loop")->after_ns, ahead_ns / 2, 0.05 * ahead_ns);
+}
+
 void give(model::Session& session, std::uint32_t range, const char* name, std::uint64_t value) {
   session.payload_fields.push_back(
       {range, session.strings.intern(name), model::PayloadType::kUint64, value});
