@@ -203,7 +203,7 @@ def wheel(tree, checkout, version, tag, epoch, out):
     info = f"{name}.dist-info"
     members[f"{info}/METADATA"] = (0o644, (
         f"Metadata-Version: 2.1\nName: rangescope\nVersion: {version}\nSummary: {SUMMARY}\n"
-        "License: Apache-2.0\nRequires-Python: >=3.7\nDescription-Content-Type: text/markdown\n\n").encode()
+        "License: Apache-2.0\nRequires-Python: >=3.9\nDescription-Content-Type: text/markdown\n\n").encode()
         + (checkout / "README.md").read_bytes())
     members[f"{info}/entry_points.txt"] = (0o644, ENTRY_POINTS)
     members[f"{info}/WHEEL"] = (0o644, f"Wheel-Version: 1.0\nGenerator: packaging/package.py\nRoot-Is-Purelib: false\nTag: {tag}\n".encode())

@@ -1,5 +1,5 @@
 """try.py RANGESCOPE PROGRAM [MODULE...]: an installed rangescope tried as its user would: a C++ program, one in Python, one with MPI
-(PROGRAM-mpi), a page, and the modules of its package. Python 3.7 and later."""
+(PROGRAM-mpi), a page, and the modules of its package. Python 3.9 and later."""
 import importlib.util
 import json
 import os

@@ -212,7 +212,7 @@ class Server:
 
     def resources_list(self, _: dict[str, Any]) -> dict[str, Any]:
         return {"resources": [{"uri": f"rangescope://runs/{run['run']}", "name": run["run"], "mimeType": "text/markdown",
-                               "description": f"report on {' '.join(run['command'])[:WORD]}"} for run in self.list_runs({"limit": 50})["rows"]]}
+                               "description": plain(f"report on {' '.join(run['command'])}", WORD)} for run in self.list_runs({"limit": 50})["rows"]]}
 
     def resources_read(self, asked: dict[str, Any]) -> dict[str, Any]:
         uri = asked.get("uri")
@@ -224,7 +224,8 @@ class Server:
             said = call("report", *self.stored, name, "-f", "md", "--top", "30").stdout
         except (CommandError, ValueError) as error:
             raise Unknown(str(error)) from None
-        return {"contents": [{"uri": uri, "mimeType": "text/markdown", "text": said[:ANSWER]}]}
+        page = "\n".join(plain(line, ANSWER) for line in said[:ANSWER].split("\n"))
+        return {"contents": [{"uri": uri, "mimeType": "text/markdown", "text": page}]}
 
     def reply(self, message: Any) -> Optional[dict[str, Any]]:
         """The answer to one message; None to a notification, or to an answer, which nobody asked for."""

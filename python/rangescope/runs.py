@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Optional, TypeVar, Union, overload
 
@@ -131,6 +131,16 @@ def _text(path: str) -> Value[str]:
 
 def _count(path: str) -> Value[int]:
     return Value(path, int)
+
+
+def _as_html(write: Callable[[Any], str], what: Any) -> str:
+    """The page of a run or a comparison; a value of another type than the page shows is the report's mistake."""
+    try:
+        return write(what)
+    except ReportError:
+        raise
+    except (TypeError, ValueError, AttributeError, KeyError, IndexError) as error:
+        raise ReportError(f"a value of this report has another type: {error}") from error
 
 
 class Record:
@@ -276,7 +286,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         from .page import page
-        return page(self)
+        return _as_html(page, self)
 
     @functools.cached_property
     def verdict(self) -> list[Verdict]:
@@ -454,7 +464,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         from .page import changes
-        return changes(self)
+        return _as_html(changes, self)
 
 
 class Gate:

@@ -261,7 +261,16 @@ class Compare(unittest.TestCase):
         with open(self.path("summary.md"), encoding="utf-8") as f:
             self.assertIn("❌ rangescope: 1 of 1 value regressed", f.read())
         self.assertEqual(xml.parse(self.path("gate.junit.xml")).getroot().get("failures"), "1")
+        # Every line of the limits counts, and what is written replaces what stood there.
+        with open(self.path("elsewhere.md"), "w", encoding="utf-8") as f:
+            f.write("not ours")
+        os.remove(self.path("gate.md"))
+        os.symlink("elsewhere.md", self.path("gate.md"))
+        self.assertEqual(gate(f"{STEADY} 20 2000", "--max-regression 50%\n--region mlp\n--metric wall_ns.min").returncode, 81)
         self.assertEqual(gate("exit 7", "").returncode, 7)
+        self.assertFalse(os.path.exists(self.path("gate.md")))
+        with open(self.path("elsewhere.md"), encoding="utf-8") as f:
+            self.assertEqual(f.read(), "not ours")
         with open(f"{SOURCE}/action.yml", encoding="utf-8") as f:
             action = f.read()
         with open(f"{SOURCE}/.ci/gate", encoding="utf-8") as f:

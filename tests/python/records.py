@@ -10,14 +10,16 @@ import os
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 from package import BIN, COMMAND, PROGRAM, PYTHON, ROOT, cases, golden, need
 
 sys.path.insert(0, f"{ROOT}/tests/parquet")
 import duckdb  # noqa: E402
 import rangescope
-from rangescope import arrow, page
+from rangescope import arrow, mcp, page
 
 DUCKDB = next((path for path in (os.environ.get("RANGESCOPE_DUCKDB", ""), f"{BIN}/../lib/libduckdb.so", f"{ROOT}/.cache/duckdb/libduckdb.so")
                if path and os.path.exists(path)), None)
@@ -291,6 +293,20 @@ class Hostile(unittest.TestCase):
                 except rangescope.ReportError as error:
                     self.assertRegex(str(error), "report")
         self.assertRaisesRegex(rangescope.ReportError, "occurrences is str", lambda: rangescope.Run(self.report(regions=[{"path": [], "occurrences": "many"}]), "x").rows())
+
+    def test_a_page_of_values_of_another_type_is_refused(self):
+        for more in ({"run": {"id": "x", "duration_ns": "long"}}, {"losses": 5}, {"run": {"id": "x", "duration_ns": [1]}}):
+            self.assertRaisesRegex(rangescope.ReportError, "another type", rangescope.Run(self.report(**more), "x")._repr_html_)
+        change = {"path": ["step"], "values": {"wall": {"values": ["1", "2"], "changes": [{"ratio": "twice", "standing": "s"}]}}}
+        self.assertRaises(rangescope.ReportError, rangescope.Comparison({"regions": [change]})._repr_html_)
+
+    def test_a_resource_of_mcp_hides_no_characters(self):
+        server = mcp.Server.__new__(mcp.Server)
+        server.stored = []
+        said = types.SimpleNamespace(stdout="# report\n| a\x1b[2J | \u202e |\n")
+        with unittest.mock.patch.object(mcp, "call", lambda *_: said):
+            read = server.resources_read({"uri": "rangescope://runs/x"})
+        self.assertEqual(read["contents"][0]["text"], "# report\n| a\\u001b[2J | \\u202e |\n")
 
     def test_plain(self):
         self.assertEqual(page.plain("a b\tc\x1b[0m\u2028é"), "a b\\u0009c\\u001b[0m\\u2028é")
