@@ -435,14 +435,10 @@ class Builder {
     model::Attributes& with = s_.attributes.emplace_back();
     with.payload_type = model::PayloadType::kInt64;
     with.payload_i64 = *event.bytes;
-    const std::uint32_t of_thread = thread(*event.pid, *event.tid);
-    model::Mark& mark = s_.marks.emplace_back();
-    mark.at_ns = *event.start_ns;
-    mark.name = s_.strings.intern(event.name);
-    mark.thread = of_thread;
-    mark.domain = index_.domain("memory");
-    mark.attributes = count(s_.attributes) - 1;
-    memory_events_.add(event, of_thread);
+    const std::uint32_t owner = thread(*event.pid, *event.tid), domain = index_.domain("memory");
+    const model::StringId name = s_.strings.intern(event.name);
+    s_.marks.push_back({*event.start_ns, name, owner, domain, count(s_.attributes) - 1});
+    memory_events_.add(event, owner);
   }
 
   /// In the order of the pushes: of two that begin at once the longer one, else the one that PyTorch numbered first,
