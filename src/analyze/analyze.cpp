@@ -15,6 +15,7 @@
 #include "analyze/counters/roofline.hpp"
 #include "analyze/counters/useful.hpp"
 #include "analyze/cpu/cpu.hpp"
+#include "analyze/cures/cures.hpp"
 #include "analyze/details.hpp"
 #include "analyze/gpu/gpu.hpp"
 #include "analyze/memory/memory.hpp"
@@ -298,6 +299,7 @@ base::Result<Report> answer(Session& session, const Options& options, const Refe
   add_families(reference.kinds, *report);
   const Regions regions{session, options, details.tree, details.keys, details.by_cell};
   TRY(add_what_if(regions, reference, *report));
+  if (whole) cures::add_cures(session, reference, options.device, *report);
   finish(std::move(facts), *report);
   return report;
 }

@@ -43,12 +43,14 @@ def recordings(scratch):
 class Recordings(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.verdicts = {}
+        cls.verdicts, cls.runs_ns = {}, {}
         with tempfile.TemporaryDirectory() as scratch:
             for path in recordings(scratch):
                 done = cases.run([os.path.join(BIN, "rangescope"), "report", path, "-f", "json"])
                 if done.returncode == 0:
-                    cls.verdicts[os.path.relpath(path, GOLDEN)] = json.loads(done.stdout)["verdict"]
+                    report, name = json.loads(done.stdout), os.path.relpath(path, GOLDEN)
+                    cls.verdicts[name] = report["verdict"]
+                    cls.runs_ns[name] = report["run"]["duration_ns"]
                 elif done.returncode not in WITHOUT:
                     raise AssertionError(f"{path}: {done.returncode}\n{done.stderr}")
 
@@ -72,6 +74,27 @@ class Recordings(unittest.TestCase):
                 for one in verdicts:
                     if one["severity"] != "warning":
                         self.assertIsNone(one["saves_ns"], one["text"])
+
+    def test_savings_together_do_not_exceed_the_run(self):
+        for path, verdicts in self.verdicts.items():
+            with self.subTest(path):
+                together = sum(one["saves_ns"] or 0 for one in verdicts)
+                if self.runs_ns[path]:
+                    self.assertLessEqual(together, self.runs_ns[path])
+
+    def test_cures_are_first_and_have_an_interval(self):
+        cured = [(path, verdicts) for path, verdicts in self.verdicts.items() if any(one["cure"] for one in verdicts)]
+        self.assertGreater(len(cured), 25)
+        for path, verdicts in cured:
+            with self.subTest(path):
+                warnings = [one for one in verdicts if one["severity"] != "error"]
+                has_cure = [one["cure"] is not None for one in warnings]
+                self.assertEqual(has_cure, sorted(has_cure, reverse=True))
+                for one in warnings:
+                    if one["cure"]:
+                        self.assertLessEqual(one["saves_low_ns"], one["saves_ns"])
+                        self.assertGreaterEqual(one["saves_high_ns"], one["saves_ns"])
+                        self.assertGreaterEqual(one["after"]["before_ns"], one["after"]["after_ns"])
 
     def test_sentences_are_short(self):
         lengths = [len(one["text"]) for _, one in self.every()]

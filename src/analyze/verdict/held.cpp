@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analyze/names/kernel_labels.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"
@@ -35,7 +36,11 @@ void find_held(const Case& known, std::vector<model::Verdict>& out) {
     else
       text += fmt::format("{}, which thread {} has", holder->kind == "GIL" ? "the GIL" : "a lock", holder->thread);
     if (!holder->range.empty()) text += fmt::format(" in {}", holder->range);
-    if (!holder->doing.empty()) text += fmt::format(", running {}", holder->doing);
+    constexpr std::size_t kLongName = 80;  // as of the hottest function
+    if (holder->doing.size() > kLongName)
+      text += ", running " + folded_kernel(holder->doing);
+    else if (!holder->doing.empty())
+      text += ", running " + holder->doing;
     model::Verdict verdict = known.about("held_by_another", row, base::printable(text), saves(row));
     verdict.evidence = {{"waiting_ns", holder->ns}, {"wall_ns", region.cpu->whole_ns()}};
     verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(region)));

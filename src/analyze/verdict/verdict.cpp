@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <set>
 #include <span>
 #include <tuple>
@@ -103,6 +104,72 @@ std::optional<model::Verdict> overview(const Case& known) {
   }
   verdict.text = "no times to judge: " + base::join(parts, ", ");
   return verdict;
+}
+
+/// Lines that a cure replaces: it says what they only suspect.
+constexpr std::string_view kReplacedByCure[] = {"waits_for_cpu", "launch_bound", "synchronization",
+                                                "copies",        "gpu_bound",    "idle_gpu"};
+/// Of what happens once: a note, unless nothing else is left.
+constexpr std::string_view kOnce[] = {"warm_up", "start_up", "outside_ranges", "compilation"};
+
+bool is_of(const model::Verdict& verdict, std::span<const std::string_view> kinds) {
+  return std::ranges::find(kinds, verdict.kind) != kinds.end();
+}
+
+/// Gaps between ranges are in the loop.
+bool happens_once(const model::Verdict& verdict) {
+  return is_of(verdict, kOnce) && !verdict.evidence.contains("between_share");
+}
+
+bool has_cure(const model::Verdict& verdict) {
+  return !verdict.cure.empty();
+}
+
+bool is_made_of_session(const model::Verdict& verdict) {
+  return verdict.kind == kHung || has_cure(verdict);
+}
+
+/// Where time goes is no cost that outweighs a start.
+bool costs_each_time(const model::Verdict& verdict) {
+  if (verdict.kind == "hot_region" || happens_once(verdict)) return false;
+  return verdict.severity == model::Weight::kWarning;
+}
+
+/// The largest of them becomes the last note; the others go.
+void keep_one_of_once(std::vector<model::Verdict>& found) {
+  if (std::ranges::none_of(found, costs_each_time)) return;
+  const auto last = std::ranges::stable_partition(found, std::not_fn(happens_once));
+  if (last.empty()) return;
+  const auto saved_ns = [](const model::Verdict& verdict) { return verdict.saves_ns.value_or(0); };
+  model::Verdict largest = *std::ranges::max_element(last, {}, saved_ns);
+  largest.severity = model::Weight::kNote;
+  largest.saves_ns.reset();
+  largest.saves_share.reset();
+  found.erase(last.begin(), found.end());
+  found.push_back(std::move(largest));
+}
+
+void drop_replaced(std::vector<model::Verdict>& found) {
+  if (std::ranges::none_of(found, has_cure)) return;
+  const auto is_replaced = [](const auto& verdict) { return is_of(verdict, kReplacedByCure); };
+  std::erase_if(found, is_replaced);
+}
+
+/// Savings shown together are of what is done together, and do not exceed the run: those of lines
+/// without a cure are bounds, each for itself.
+void drop_savings_beyond(double run_ns, std::vector<model::Verdict>& found) {
+  const bool any_cure = std::ranges::any_of(found, has_cure);
+  double together_ns = 0;
+  for (model::Verdict& verdict : found) {
+    if (!verdict.saves_ns) continue;
+    const bool is_joint = !any_cure || has_cure(verdict);
+    if (is_joint && together_ns + *verdict.saves_ns <= run_ns) {
+      together_ns += *verdict.saves_ns;
+      continue;
+    }
+    verdict.saves_ns.reset();
+    verdict.saves_share.reset();
+  }
 }
 
 /// Does the kind say what would be gone if its advice were followed? Where time goes alone is no saving.
@@ -308,7 +375,7 @@ static void keep_note(std::string_view kind, std::size_t place, std::span<model:
 }
 
 void judge(model::Report& report, std::string_view named) {
-  std::erase_if(report.verdict, [](const model::Verdict& one) { return one.kind != kHung; });
+  std::erase_if(report.verdict, std::not_fn(is_made_of_session));
   std::vector<model::Verdict> found = std::move(report.verdict);
   const Case known(report, named);
   if (holds_memory_alone(report)) {
@@ -317,12 +384,14 @@ void judge(model::Report& report, std::string_view named) {
     for (Rule* const find : kRules) find(known, found);
     find_memory(known, found);
   }
+  drop_replaced(found);
+  keep_one_of_once(found);
   if (found.empty())
     if (auto plain = overview(known)) found.push_back(std::move(*plain));
   // By what they come to, before those that say where time goes alone lose it.
   std::stable_sort(found.begin(), found.end(), [](const model::Verdict& a, const model::Verdict& b) {
     const auto weight = [](const model::Verdict& one) {
-      return std::tuple(one.kind == kHung, one.severity, one.saves_ns.value_or(-1));
+      return std::tuple(one.kind == kHung, one.severity, has_cure(one), one.saves_ns.value_or(-1));
     };
     return weight(a) > weight(b);
   });
@@ -334,6 +403,7 @@ void judge(model::Report& report, std::string_view named) {
   }
   for (model::Verdict& verdict : found)
     if (!claims_savings(verdict)) verdict.saves_ns.reset(), verdict.saves_share.reset();
+  if (known.has_timeline()) drop_savings_beyond(report.run.duration_ns, found);
   report.verdict = std::move(found);
 }
 

@@ -73,7 +73,7 @@ std::string loss_page() {
 }
 
 std::string saving_text(const model::Report& report, const model::Verdict& verdict) {
-  if (!verdict.saves_ns) return {};
+  if (!verdict.saves_ns || !verdict.cure.empty()) return {};  // the sentence of a cure has it
   std::string text = "saves up to " + base::format_ns(*verdict.saves_ns);
   if (!verdict.saves_share) return text;
   const bool timeline = report.outside.has_value() && report.run.duration_ns > 0;

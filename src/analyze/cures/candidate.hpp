@@ -1,0 +1,72 @@
+// A cure that applies to a recording: what was seen, what it changes, and by what numbers.
+//
+// A family of cures is a function in a file of its own (products.cpp, waits.cpp, ...) that looks
+// for its patterns; catalog.tsv has the words, the reason and the source of each cure. Families run
+// from the special to the general: what one has claimed is not a pattern of those behind it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyze/cures/recording.hpp"
+#include "analyze/cures/remedy.hpp"
+
+namespace rangescope::analyze::cures {
+
+struct Candidate {
+  std::string_view cure;    ///< an id of catalog.tsv
+  std::string observation;  ///< "8 element-wise kernels of equal size follow one another"
+  Remedy remedy;
+  replay::Parameter parameter;
+  std::map<std::string, double> evidence;
+};
+
+/// Candidates so far, and the work that they explain.
+class Findings {
+ public:
+  explicit Findings(const Recording& recording) : claimed_(recording.graph().size()) {}
+
+  [[nodiscard]] bool is_claimed(Id id) const { return claimed_[id]; }
+  void claim(const Ids& ids) {
+    for (const Id id : ids) claimed_[id] = true;
+  }
+  void add(Candidate candidate) { candidates_.push_back(std::move(candidate)); }
+  [[nodiscard]] const std::vector<Candidate>& candidates() const { return candidates_; }
+
+ private:
+  std::vector<bool> claimed_;
+  std::vector<Candidate> candidates_;
+};
+
+inline void append(Ids& ids, const Ids& more) {
+  ids.insert(ids.end(), more.begin(), more.end());
+}
+
+/// How many there are in an instance, on average.
+[[nodiscard]] inline double per_instance(const Recording& recording, std::size_t count) {
+  return static_cast<double>(count) / static_cast<double>(recording.instances().size());
+}
+
+/// "20 values per instance"; "3 values" where there is not one in each.
+[[nodiscard]] std::string count_text(const Recording& recording, std::size_t count,
+                                     std::string_view what);
+
+using Family = void(const Recording& recording, Findings& findings);
+
+Family find_attention, find_cross_entropy, find_one_hot, find_normalization;  // patterns.cpp
+Family find_mask_indexing, find_values_read, find_synchronizations;           // waits.cpp
+Family find_layout_conversions, find_casts, find_transposed_copies,
+    find_grown_caches;                                   // tensor_copies.cpp
+Family find_tensor_by_tensor, find_products_one_by_one;  // one_by_one.cpp
+Family find_pointwise_chains;                            // chains.cpp
+Family find_fp32_products, find_unaligned_products;      // products.cpp
+Family find_small_copies, find_pageable_copies;          // transfers.cpp
+Family find_allocations, find_batches_on_main_thread;    // host.cpp
+Family find_launches;                                    // launches.cpp
+
+/// Of all families, in their order.
+[[nodiscard]] std::vector<Candidate> candidates_of(const Recording& recording);
+
+}  // namespace rangescope::analyze::cures

@@ -1,0 +1,47 @@
+#include "analyze/cures/catalog.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/embedded.hpp"
+
+RANGESCOPE_EMBED(cures_catalog, RANGESCOPE_TSV);
+
+namespace rangescope::analyze::cures {
+
+const std::vector<Cure>& catalog() {
+  static const std::vector<Cure> kCatalog = [] {
+    std::vector<Cure> cures;
+    for (const auto& [id, done, attempt, applies, not_when, reason, source] :
+         base::rows<7>(rangescope_cures_catalog))
+      cures.push_back({id, done, attempt, applies, not_when, reason, source});
+    return cures;
+  }();
+  return kCatalog;
+}
+
+const Cure& cure_of(std::string_view id) {
+  return *std::ranges::find(catalog(), id, &Cure::id);
+}
+
+std::string cures_page() {
+  std::string page =
+      "# Cures\n\nFor readers of a report whose first lines say what a fix saves: each cure, when "
+      "it "
+      "applies, what to try, and why.\nA cure is proposed where the recording shows its pattern; "
+      "the "
+      "saving is that of the recording's dependence graph,\nchanged and replayed, with its "
+      "interval. "
+      "Savings shown together are those of all changes made one after the other.\nA recording that "
+      "does not replay within 10 % gives bounds (\"at most\"); one of more than 500,000 calls and "
+      "works is not looked\nthrough. [Verdicts](verdicts.md) has the other lines.\n";
+  for (const Cure& cure : catalog()) {
+    page +=
+        fmt::format("\n## {}\n\n- Try: {}\n- Applies: {}\n- Not: {}\n- Why: {} ([source]({}))\n",
+                    cure.id, cure.attempt, cure.applies, cure.not_when, cure.reason, cure.source);
+  }
+  return page;
+}
+
+}  // namespace rangescope::analyze::cures

@@ -1,0 +1,318 @@
+#include "analyze/cures/cures.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "analyze/cures/candidate.hpp"
+#include "analyze/cures/catalog.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::analyze::cures {
+namespace {
+
+using replay::Graph;
+
+constexpr Family* kFamilies[] = {
+    find_allocations,
+    find_attention,
+    find_cross_entropy,
+    find_one_hot,
+    find_normalization,
+    find_mask_indexing,
+    find_batches_on_main_thread,
+    find_small_copies,
+    find_pageable_copies,
+    find_values_read,
+    find_synchronizations,
+    find_layout_conversions,
+    find_casts,
+    find_transposed_copies,
+    find_grown_caches,
+    find_tensor_by_tensor,
+    find_products_one_by_one,
+    find_pointwise_chains,
+    find_fp32_products,
+    find_unaligned_products,
+    find_launches,
+};
+
+/// Less of the loop is no line: it drowns in the noise of runs.
+constexpr double kWorthALine = 0.02;
+/// A loop takes that much more or less from run to run on one machine.
+constexpr double kRunsDiffer = 0.05;
+/// Larger sessions are not looked through: twenty replays of a million operations take seconds.
+constexpr std::size_t kMostOperations = 500'000;
+
+std::size_t operations_of(const model::Session& session) {
+  return session.launches.size() + session.kernels.size() + session.copies.size() +
+         session.memsets.size() + session.graph_launches.size();
+}
+
+/// Work that was not recorded, and counters that were collected, leave no timeline to replay.
+bool has_timeline(const model::Session& session) {
+  const bool has_work = !session.kernels.empty() || !session.copies.empty();
+  const bool is_complete = !session.unrecorded.kernels && !session.unrecorded.copies &&
+                           !session.unrecorded.calls && session.gpu_pauses.empty();
+  return has_work && is_complete && !session.launches.empty() &&
+         operations_of(session) <= kMostOperations;
+}
+
+const model::Peaks* peaks_of(const model::Session& session, const Reference& reference,
+                             const std::string& device) {
+  for (const model::Peaks& peaks : reference.peaks) {
+    if (!device.empty() && peaks.id == device) return &peaks;
+  }
+  for (const model::Device& used : session.devices) {
+    const model::Peaks* peaks = model::find_peaks(reference.peaks, session.strings.view(used.name));
+    if (peaks != nullptr) return peaks;
+  }
+  return nullptr;
+}
+
+double replayed_loop_ns(const Recording& recording, const Graph& graph) {
+  const replay::Times times = replay::replay(graph);
+  return replay::compare(replay::ReplayedClock(graph, times), recording.loop()).replayed_ns;
+}
+
+/// A candidate, and what its change saves on top of those before it.
+struct Choice {
+  const Candidate* candidate = nullptr;
+  double before_ns = 0, after_ns = 0, after_low_ns = 0, after_high_ns = 0;
+
+  [[nodiscard]] double saves_ns() const { return before_ns - after_ns; }
+};
+
+/// Takes candidates one after the other, each time the one that saves most then. What a candidate
+/// saved before others were taken is nearly always the most that it can save behind them, so only
+/// the foremost is replayed again.
+class Selection {
+ public:
+  explicit Selection(const Recording& recording)
+      : recording_(recording),
+        graph_(recording.graph()),
+        now_ns_(replayed_loop_ns(recording, graph_)),
+        first_ns_(now_ns_) {}
+
+  std::vector<Choice> choose(const std::vector<Candidate>& candidates, std::size_t most) {
+    for (const Candidate& candidate : candidates) waiting_.push_back(replayed(candidate));
+    std::vector<Choice> chosen;
+    while (!waiting_.empty() && chosen.size() < most) {
+      Choice choice = replayed(*take_best().candidate);
+      const bool is_best = std::ranges::all_of(
+          waiting_, [&](const Choice& other) { return other.saves_ns() <= choice.saves_ns(); });
+      if (choice.saves_ns() < kWorthALine * first_ns_) continue;
+      if (!is_best) {
+        waiting_.push_back(choice);
+        continue;
+      }
+      add_interval(choice);
+      if (choice.after_high_ns >= choice.before_ns) continue;
+      graph_ = changed(*choice.candidate, choice.candidate->parameter.expected);
+      now_ns_ = choice.after_ns;
+      chosen.push_back(choice);
+    }
+    return chosen;
+  }
+
+ private:
+  Graph changed(const Candidate& candidate, double parameter) const {
+    return apply(candidate.remedy, recording_.graph(), graph_, parameter);
+  }
+
+  Choice replayed(const Candidate& candidate) const {
+    const double after_ns =
+        replayed_loop_ns(recording_, changed(candidate, candidate.parameter.expected));
+    return {&candidate, now_ns_, after_ns, after_ns, after_ns};
+  }
+
+  Choice take_best() {
+    const auto best = std::ranges::max_element(waiting_, {}, &Choice::saves_ns);
+    const Choice choice = *best;
+    waiting_.erase(best);
+    return choice;
+  }
+
+  void add_interval(Choice& choice) const {
+    const replay::Parameter& parameter = choice.candidate->parameter;
+    for (const double end : {parameter.low, parameter.high}) {
+      if (end == parameter.expected) continue;
+      const double after_ns = replayed_loop_ns(recording_, changed(*choice.candidate, end));
+      choice.after_low_ns = std::min(choice.after_low_ns, after_ns);
+      choice.after_high_ns = std::max(choice.after_high_ns, after_ns);
+    }
+    const double replay_error = recording_.predictor().replay_error(recording_.loop());
+    const double error_ns = std::max(kRunsDiffer, replay_error) * choice.after_ns;
+    choice.after_low_ns = std::max(0.0, choice.after_low_ns - error_ns);
+    choice.after_high_ns += error_ns;
+  }
+
+  const Recording& recording_;
+  Graph graph_;
+  double now_ns_, first_ns_;
+  std::vector<Choice> waiting_;
+};
+
+// ---- Lines
+
+/// "369 ± 25 ms": both with as many digits as the first needs.
+std::string interval_text(double ns, double error_ns) {
+  constexpr std::pair<double, const char*> kUnits[] = {
+      {1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
+  const auto* unit =
+      std::ranges::find_if(kUnits, [&](const auto& candidate) { return ns >= candidate.first; });
+  if (unit == std::end(kUnits)) return base::format_ns(ns);
+  const double value = ns / unit->first;
+  int decimals = 2;
+  if (value >= 10) decimals = 1;
+  if (value >= 100) decimals = 0;
+  return fmt::format("{:.{}f} ± {:.{}f} {}", value, decimals, error_ns / unit->first, decimals,
+                     unit->second);
+}
+
+/// How many threads are in the loop at once: what each of them saves, the run saves once.
+double side_by_side(const std::vector<Span>& loop) {
+  std::vector<Span> by_start = loop;
+  std::ranges::sort(by_start, {}, &Span::start_ns);
+  double together_ns = 0, covered_ns = 0;
+  std::int64_t covered_until_ns = std::numeric_limits<std::int64_t>::min();
+  for (const Span& span : by_start) {
+    together_ns += static_cast<double>(span.end_ns - span.start_ns);
+    const std::int64_t from_ns = std::max(span.start_ns, covered_until_ns);
+    covered_ns += static_cast<double>(std::max<std::int64_t>(0, span.end_ns - from_ns));
+    covered_until_ns = std::max(covered_until_ns, span.end_ns);
+  }
+  return covered_ns > 0 ? std::max(1.0, together_ns / covered_ns) : 1;
+}
+
+std::optional<std::uint32_t> region_of(const model::Report& report,
+                                       const std::vector<std::string>& path) {
+  for (std::uint32_t region = 0; region < report.regions.size(); ++region) {
+    const model::Region& candidate = report.regions[region];
+    const bool is_aggregate = !candidate.process && !candidate.thread && !candidate.module;
+    if (is_aggregate && candidate.path == path) return region;
+  }
+  return std::nullopt;
+}
+
+std::string path_text(const std::vector<std::string>& path) {
+  std::string text;
+  for (const std::string& name : path) text += (text.empty() ? "" : " > ") + name;
+  return text;
+}
+
+std::string loop_text(const Recording& recording) {
+  if (recording.loop_name().empty()) return "the program";
+  if (recording.loop().size() == 1) return recording.loop_name();
+  return fmt::format("all {} of {}", recording.loop().size(), recording.loop_name());
+}
+
+class Lines {
+ public:
+  Lines(const Recording& recording, const model::Report& report)
+      : recording_(recording),
+        report_(report),
+        threads_(side_by_side(recording.loop())),
+        is_bound_(recording.predictor().replay_error(recording.loop()) > replay::kTrustedError) {}
+
+  [[nodiscard]] model::Verdict line(const Choice& choice, double first_ns) const {
+    const Candidate& candidate = *choice.candidate;
+    const Cure& cure = cure_of(candidate.cure);
+    model::Verdict verdict;
+    verdict.kind = "cure";
+    verdict.severity = model::Weight::kWarning;
+    verdict.cure = candidate.cure;
+    verdict.attempt = cure.attempt;
+    verdict.evidence = candidate.evidence;
+    verdict.evidence["replay_error"] = recording_.predictor().replay_error(recording_.loop());
+    const std::vector<std::string> path = recording_.path_of(place_of_change(candidate));
+    verdict.path = path_text(path);
+    verdict.region = region_of(report_, path);
+    add_saving(choice, verdict);
+    verdict.text = text_of(choice, cure, first_ns);
+    return verdict;
+  }
+
+ private:
+  [[nodiscard]] Ids place_of_change(const Candidate& candidate) const {
+    if (candidate.remedy.captured.empty()) return candidate.remedy.operations();
+    Ids captured;
+    for (const Instance& instance : recording_.instances()) append(captured, instance.works);
+    return captured;
+  }
+
+  void add_saving(const Choice& choice, model::Verdict& verdict) const {
+    const double run_ns = report_.run.duration_ns;
+    verdict.saves_ns = std::min(run_ns, choice.saves_ns() / threads_);
+    verdict.saves_high_ns = std::min(run_ns, (choice.before_ns - choice.after_low_ns) / threads_);
+    verdict.saves_low_ns =
+        is_bound_ ? 0 : std::max(0.0, (choice.before_ns - choice.after_high_ns) / threads_);
+    if (run_ns > 0) verdict.saves_share = *verdict.saves_ns / run_ns;
+    verdict.after =
+        model::Outcome{recording_.loop_name(), region_of(report_, {recording_.loop_name()}),
+                       choice.before_ns, choice.after_ns, is_bound_};
+  }
+
+  [[nodiscard]] std::string text_of(const Choice& choice, const Cure& cure, double first_ns) const {
+    const double saves_ns = choice.saves_ns() / threads_;
+    const double error_ns =
+        std::max(choice.after_ns - choice.after_low_ns, choice.after_high_ns - choice.after_ns) /
+        threads_;
+    const double of_loop = choice.saves_ns() / first_ns;
+    const double of_run = saves_ns / report_.run.duration_ns;
+    std::string shares = base::format_share(of_loop);
+    constexpr double kSameShare = 0.95;
+    if (of_run < kSameShare * of_loop) shares += "; " + base::format_share(of_run) + " of the run";
+    const std::string saving =
+        is_bound_ ? "at most " + base::format_ns(saves_ns) : interval_text(saves_ns, error_ns);
+    const bool is_first = choice.before_ns >= first_ns;
+    return fmt::format("{}; {}, {} takes {} instead of {}: saves {}{} ({})",
+                       choice.candidate->observation, cure.done, loop_text(recording_),
+                       base::format_ns(choice.after_ns), base::format_ns(choice.before_ns), saving,
+                       is_first ? "" : " more", shares);
+  }
+
+  const Recording& recording_;
+  const model::Report& report_;
+  double threads_;
+  bool is_bound_;
+};
+
+}  // namespace
+
+std::string count_text(const Recording& recording, std::size_t count, std::string_view what) {
+  const double each = per_instance(recording, count);
+  if (each < 1) return fmt::format("{} {}", count, what);
+  return fmt::format("{:.3g} {} per instance", each, what);
+}
+
+std::vector<Candidate> candidates_of(const Recording& recording) {
+  Findings findings(recording);
+  for (Family* const find : kFamilies) find(recording, findings);
+  std::vector<Candidate> candidates = findings.candidates();
+  std::erase_if(candidates, [&](const Candidate& candidate) {
+    return candidate.remedy.captured.empty() && !recording.goes_on(candidate.remedy.operations());
+  });
+  return candidates;
+}
+
+void add_cures(const model::Session& session, const Reference& reference, const std::string& device,
+               model::Report& report) {
+  constexpr std::size_t kMostLines = 5;
+  if (!has_timeline(session)) return;
+  const Recording recording(session, peaks_of(session, reference, device));
+  if (recording.loop().empty() || recording.instances().empty()) return;
+  const std::vector<Candidate> candidates = candidates_of(recording);
+  if (candidates.empty()) return;
+  const std::vector<Choice> choices = Selection(recording).choose(candidates, kMostLines);
+  const Lines lines(recording, report);
+  for (const Choice& choice : choices)
+    report.verdict.push_back(lines.line(choice, choices.front().before_ns));
+}
+
+}  // namespace rangescope::analyze::cures

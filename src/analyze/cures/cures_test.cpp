@@ -1,0 +1,386 @@
+// Each cure: the smallest program where it applies, and one where it must not.
+#include "analyze/cures/cures.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <ostream>
+#include <set>
+#include <string>
+
+#include "analyze/cures/catalog.hpp"
+#include "analyze/cures/steps_test.hpp"
+#include "base/fs.hpp"
+#include "base/source_dir.hpp"
+
+namespace rangescope::analyze::cures {
+namespace cures_test {
+
+using testing::kMs;
+using testing::kUs;
+using testing::Steps;
+using enum model::CopyKind;
+
+constexpr const char* kAdd =
+    "void vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, "
+    "std::array<char*, 3ul> >(int)";
+constexpr const char* kTanh =
+    "void vectorized_elementwise_kernel<4, tanh_kernel_cuda(float), std::array<char*, 2ul> >(int)";
+constexpr const char* kLog =
+    "void vectorized_elementwise_kernel<4, log_kernel_cuda(float), std::array<char*, 2ul> >(int)";
+constexpr const char* kRoot =
+    "void vectorized_elementwise_kernel<4, rsqrt_kernel_cuda(float), std::array<char*, 2ul> >(int)";
+constexpr const char* kAdam =
+    "void vectorized_elementwise_kernel<4, addcdiv_cuda_kernel(float), std::array<char*, 4ul> >()";
+constexpr const char* kFill =
+    "void vectorized_elementwise_kernel<4, FillFunctor<float>, std::array<char*, 1ul> >(int)";
+constexpr const char* kCast =
+    "void vectorized_elementwise_kernel<8, float16_copy_kernel_cuda(float), std::array<char*, 2ul> "
+    ">(int)";
+constexpr const char* kStrided =
+    "void elementwise_kernel<128, 4, gpu_kernel_impl_nocast<direct_copy_kernel_cuda(c10::Half)> "
+    ">(int)";
+constexpr const char* kNorm =
+    "void reduce_kernel<512, 1, ReduceOp<float, NormTwoOps<float>, unsigned int, float, 4> >()";
+constexpr const char* kMean =
+    "void reduce_kernel<512, 1, ReduceOp<float, MeanOps<float>, unsigned int, float, 4> >()";
+constexpr const char* kSoftmax = "void softmax_warp_forward<c10::Half, c10::Half, float, 11>()";
+constexpr const char* kScatter = "void _scatter_gather_elementwise_kernel<128, 8, fill>()";
+constexpr const char* kCat = "void CatArrayBatchedCopy_vectorized<OpaqueType<2u> >()";
+constexpr const char* kSelect = "void cub::detail::select::DeviceSelectSweepKernel<policy_hub>()";
+constexpr const char* kIndex = "void index_elementwise_kernel<128, 4, gpu_index_kernel>()";
+constexpr const char* kToNhwc = "void cudnn::nchwToNhwcKernel<__half>()";
+constexpr const char* kProduct = "nvjet_sm90_hsh_128x256_64x4_2x1_v_bz_coopA_TNN";
+constexpr const char* kFp32Product = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize256x128_ffma";
+constexpr const char* kUnaligned = "cutlass::Kernel2<cutlass_75_tensorop_f16_s1688gemm_f16_align1>";
+constexpr std::uint32_t kLarge = 65536, kSmall = 8;
+
+model::Peaks h100() {
+  model::Peaks peaks;
+  peaks.memory_bytes_per_s = 3.35e12;
+  peaks.flop_per_s = {{"fp32", 66.9e12}, {"tensor_tf32", 494.7e12}};
+  return peaks;
+}
+
+std::set<std::string> cures_in(const Steps& steps) {
+  const model::Peaks peaks = h100();
+  const Recording recording(steps.session(), &peaks);
+  std::set<std::string> cures;
+  for (const Candidate& candidate : candidates_of(recording)) cures.emplace(candidate.cure);
+  return cures;
+}
+
+void repeat(int times, const auto& action) {
+  for (int time = 0; time < times; ++time) action();
+}
+
+struct Program {
+  const char* cure;
+  void (*applies)(Steps&);
+  void (*must_not)(Steps&);
+};
+
+void PrintTo(const Program& program, std::ostream* out) {
+  *out << program.cure;
+}
+
+const Program kPrograms[] = {
+    {"cuda_graph",
+     [](Steps& s) {
+       repeat(8, [&] {
+         s.kernel(kProduct, 2 * kUs, kSmall);
+         s.kernel(kTanh, 2 * kUs, kSmall);
+       });
+     },
+     [](Steps& s) {
+       repeat(8, [&] {
+         s.kernel(kProduct, 2 * kUs, kSmall);
+         s.kernel(kTanh, 2 * kUs, kSmall);
+       });
+       s.copy(kDeviceToHost, 4, kUs);
+       s.wait();
+     }},
+    {"values_read",
+     [](Steps& s) {
+       s.kernel(kProduct, 9 * kUs, kSmall);
+       s.copy(kDeviceToHost, 4, kUs);
+       s.wait();
+     },
+     [](Steps& s) {
+       s.kernel(kProduct, 9 * kUs, kSmall);
+       s.copy(kDeviceToHost, 4, kUs);
+     }},
+    {"mask_indexing",
+     [](Steps& s) {
+       s.kernel(kSelect, 9 * kUs, kLarge);
+       s.copy(kDeviceToHost, 4, kUs);
+       s.wait();
+       s.kernel(kIndex, 9 * kUs, kLarge);
+     },
+     [](Steps& s) {
+       s.kernel(kSelect, 9 * kUs, kLarge);
+       s.kernel(kIndex, 9 * kUs, kLarge);
+     }},
+    {"synchronizations",
+     [](Steps& s) {
+       s.kernel(kProduct, 9 * kUs, kSmall);
+       s.wait();
+       s.kernel(kProduct, 9 * kUs, kSmall);
+     },
+     [](Steps& s) {
+       s.kernel(kProduct, 9 * kUs, kSmall);
+       s.wait();
+     }},
+    {"small_copies",
+     [](Steps& s) {
+       repeat(8, [&] {
+         s.copy(kHostToDevice, 256, kUs);
+         s.wait();
+       });
+     },
+     [](Steps& s) {
+       repeat(7, [&] {
+         s.copy(kHostToDevice, 256, kUs);
+         s.wait();
+       });
+     }},
+    {"pageable_copies", [](Steps& s) { s.pageable_copy(64 << 20, 8 * kMs); },
+     [](Steps& s) { s.copy(kHostToDevice, 64 << 20, 8 * kMs); }},
+    {"allocations",
+     [](Steps& s) {
+       s.call("cudaMalloc", 200 * kUs);
+       s.kernel(kFill, 9 * kUs, kLarge);
+     },
+     [](Steps& s) {
+       s.call("cudaMallocAsync", 2 * kUs);
+       s.kernel(kFill, 9 * kUs, kLarge);
+     }},
+    {"pinned_allocations",
+     [](Steps& s) {
+       s.call("cudaHostAlloc", 200 * kUs);
+       s.copy(kHostToDevice, 64 << 20, kMs);
+     },
+     [](Steps& s) {
+       if (s.step() == 0) s.call("cudaHostAlloc", 200 * kUs);
+       s.copy(kHostToDevice, 64 << 20, kMs);
+     }},
+    {"batches_on_main_thread",
+     [](Steps& s) {
+       s.compute(4 * kMs);
+       s.pageable_copy(16 << 20, 2 * kMs);
+     },
+     [](Steps& s) {
+       s.compute(4 * kMs);
+       s.kernel(kProduct, 9 * kUs, kSmall);
+     }},
+    {"cpu_indexing",
+     [](Steps& s) {
+       s.compute_in("at::native::index_select_out_cpu_", 4 * kMs);
+       s.pageable_copy(16 << 20, 2 * kMs);
+     },
+     [](Steps& s) {
+       s.compute_in("make_batch", 4 * kMs);
+       s.pageable_copy(16 << 20, 2 * kMs);
+     }},
+    {"pointwise_chain",
+     [](Steps& s) {
+       s.kernel(kTanh, 90 * kUs, kLarge);
+       s.kernel(kAdd, 90 * kUs, kLarge);
+     },
+     [](Steps& s) {
+       s.kernel(kTanh, 90 * kUs, kLarge);
+       s.kernel(kAdd, 9 * kUs, kSmall);
+     }},
+    {"attention_by_hand",
+     [](Steps& s) {
+       s.kernel(kProduct, 90 * kUs, kLarge);
+       s.kernel(kTanh, 90 * kUs, kLarge);
+       s.kernel(kSoftmax, 90 * kUs, kLarge);
+       s.kernel(kProduct, 90 * kUs, kLarge);
+     },
+     [](Steps& s) {
+       s.kernel(kProduct, 90 * kUs, kLarge);
+       s.kernel(kSoftmax, 90 * kUs, kLarge);
+     }},
+    {"cross_entropy_by_hand",
+     [](Steps& s) {
+       s.kernel(kSoftmax, 90 * kUs, kLarge);
+       s.kernel(kLog, 90 * kUs, kLarge);
+       s.kernel(kScatter, 9 * kUs, kSmall);
+     },
+     [](Steps& s) {
+       s.kernel(kSoftmax, 90 * kUs, kLarge);
+       s.kernel(kTanh, 90 * kUs, kLarge);
+     }},
+    {"normalization_by_hand",
+     [](Steps& s) {
+       s.kernel(kTanh, 90 * kUs, kLarge);
+       s.kernel(kMean, 50 * kUs, kSmall);
+       s.kernel(kRoot, 2 * kUs, kSmall);
+       s.kernel(kAdd, 90 * kUs, kLarge);
+     },
+     [](Steps& s) {
+       s.kernel(kMean, 50 * kUs, kSmall);
+       s.kernel(kAdd, 90 * kUs, kLarge);
+     }},
+    {"one_hot_product",
+     [](Steps& s) {
+       s.kernel(kFill, 39 * kUs, kLarge);
+       s.kernel(kScatter, 3 * kUs, kSmall);
+       s.kernel(kProduct, 47 * kUs, kLarge);
+     },
+     [](Steps& s) {
+       s.kernel(kScatter, 3 * kUs, kSmall);
+       s.kernel(kProduct, 47 * kUs, kLarge);
+     }},
+    {"layout_conversions",
+     [](Steps& s) {
+       s.kernel(kToNhwc, 39 * kUs, kLarge);
+       s.kernel("sm90_xmma_fprop_implicit_gemm", 90 * kUs, kLarge);
+     },
+     [](Steps& s) { s.kernel("sm90_xmma_fprop_implicit_gemm", 90 * kUs, kLarge); }},
+    {"weight_casts",
+     [](Steps& s) {
+       s.kernel(kCast, 39 * kUs, kLarge);
+       s.kernel(kProduct, 90 * kUs, kLarge);
+       s.kernel(kTanh, 2 * kUs, kSmall);
+     },
+     [](Steps& s) {  // an activation
+       s.kernel(kTanh, 39 * kUs, kLarge);
+       s.kernel(kCast, 39 * kUs, kLarge);
+       s.kernel(kProduct, 90 * kUs, kLarge);
+     }},
+    {"transposed_copies",
+     [](Steps& s) {
+       s.kernel(kStrided, 39 * kUs, kLarge);
+       s.kernel(kProduct, 90 * kUs, kLarge);
+       s.kernel(kTanh, 2 * kUs, kSmall);
+     },
+     [](Steps& s) {
+       s.kernel(kStrided, 39 * kUs, kLarge);
+       s.kernel(kTanh, 39 * kUs, kLarge);
+       s.kernel(kProduct, 90 * kUs, kLarge);
+     }},
+    {"grown_cache", [](Steps& s) { s.kernel(kCat, (20 + s.step()) * kUs, kLarge); },
+     [](Steps& s) { s.kernel(kCat, 20 * kUs, kLarge); }},
+    {"optimizer_one_by_one",
+     [](Steps& s) {
+       repeat(16, [&] {
+         s.kernel(kTanh, 2 * kUs, kSmall);
+         s.kernel(kAdam, 2 * kUs, kSmall);
+       });
+     },
+     [](Steps& s) {
+       s.kernel(kTanh, 90 * kUs, kLarge);
+       s.kernel(kAdam, 90 * kUs, kLarge);
+     }},
+    {"zeroing_one_by_one", [](Steps& s) { repeat(16, [&] { s.kernel(kFill, 2 * kUs, kSmall); }); },
+     [](Steps& s) { repeat(15, [&] { s.kernel(kFill, 2 * kUs, kSmall); }); }},
+    {"clipping_one_by_one", [](Steps& s) { repeat(16, [&] { s.kernel(kNorm, 15 * kUs, 1); }); },
+     [](Steps& s) { repeat(2, [&] { s.kernel(kNorm, 15 * kUs, 1); }); }},
+    {"tensors_one_by_one", [](Steps& s) { repeat(16, [&] { s.kernel(kAdd, 2 * kUs, kSmall); }); },
+     [](Steps& s) {
+       repeat(16, [&] {
+         s.kernel(kAdd, 2 * kUs, kSmall);
+         s.kernel(kProduct, 2 * kUs, kSmall);
+       });
+     }},
+    {"products_one_by_one",
+     [](Steps& s) { repeat(16, [&] { s.kernel(kProduct, 2 * kUs, kSmall); }); },
+     [](Steps& s) { repeat(16, [&] { s.kernel(kProduct, 40 * kUs, kLarge); }); }},
+    {"fp32_products", [](Steps& s) { s.kernel(kFp32Product, kMs, 512); },
+     [](Steps& s) { s.kernel(kProduct, kMs, 512); }},
+    {"unaligned_products", [](Steps& s) { s.kernel(kUnaligned, kMs, 512); },
+     [](Steps& s) { s.kernel(kProduct, kMs, 512); }},
+};
+
+class EachCure : public ::testing::TestWithParam<Program> {};
+
+TEST_P(EachCure, Applies) {
+  EXPECT_TRUE(cures_in(Steps::run(GetParam().applies)).contains(GetParam().cure));
+}
+
+TEST_P(EachCure, MustNotApply) {
+  EXPECT_FALSE(cures_in(Steps::run(GetParam().must_not)).contains(GetParam().cure));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cures, EachCure, ::testing::ValuesIn(kPrograms),
+                         [](const auto& program) { return std::string(program.param.cure); });
+
+TEST(CureCatalog, EachHasItsWordsAndItsTests) {
+  for (const Cure& cure : catalog()) {
+    SCOPED_TRACE(std::string(cure.id));
+    for (const std::string_view text :
+         {cure.done, cure.attempt, cure.applies, cure.not_when, cure.reason, cure.source})
+      EXPECT_FALSE(text.empty());
+    EXPECT_TRUE(std::ranges::any_of(
+        kPrograms, [&](const Program& program) { return program.cure == cure.id; }));
+  }
+}
+
+/// Of a step that launches 16 tiny kernels in 4 us each.
+Steps launch_bound() {
+  return Steps::run([](Steps& s) {
+    repeat(8, [&] {
+      s.kernel(kProduct, 2 * kUs, kSmall);
+      s.kernel(kTanh, 2 * kUs, kSmall);
+    });
+  });
+}
+
+TEST(CureLines, ALineSaysWhatToTryAndWhatTheLoopTakesThen) {
+  const Steps steps = launch_bound();
+  model::Report report;
+  report.run.duration_ns = 100e6;
+  add_cures(steps.session(), {}, "", report);
+  ASSERT_FALSE(report.verdict.empty());
+  const model::Verdict& line = report.verdict.front();
+  EXPECT_EQ(line.cure, "cuda_graph");
+  EXPECT_EQ(line.path, "loop > step");
+  EXPECT_EQ(line.attempt, cure_of("cuda_graph").attempt);
+  EXPECT_LT(line.after->after_ns, 0.7 * line.after->before_ns);
+  EXPECT_DOUBLE_EQ(*line.saves_ns, line.after->before_ns - line.after->after_ns);
+  EXPECT_LE(*line.saves_low_ns, *line.saves_ns);
+  EXPECT_GE(*line.saves_high_ns, *line.saves_ns);
+}
+
+TEST(CureLines, TheSavingsOfAllLinesAreThoseOfAllChangesTogether) {
+  const Steps steps = Steps::run([](Steps& s) {
+    s.compute_in("make_batch", 4 * kMs);
+    s.pageable_copy(16 << 20, 2 * kMs);
+    s.kernel(kFp32Product, kMs, 512);
+    s.wait();
+  });
+  model::Report report;
+  report.run.duration_ns = 100e6;
+  add_cures(steps.session(), {}, "", report);
+  ASSERT_GE(report.verdict.size(), 2u);
+  double together_ns = 0;
+  for (std::size_t line = 0; line < report.verdict.size(); ++line) {
+    together_ns += *report.verdict[line].saves_ns;
+    if (line == 0) continue;
+    EXPECT_DOUBLE_EQ(report.verdict[line].after->before_ns,
+                     report.verdict[line - 1].after->after_ns);
+  }
+  EXPECT_NEAR(together_ns,
+              report.verdict.front().after->before_ns - report.verdict.back().after->after_ns, 1);
+}
+
+TEST(CureLines, NoneWithoutTheWorkOfTheGpu) {
+  Steps steps = launch_bound();
+  steps.session().unrecorded.kernels = true;
+  model::Report report;
+  add_cures(steps.session(), {}, "", report);
+  EXPECT_TRUE(report.verdict.empty());
+}
+
+TEST(CureCatalog, TheManualHasIt) {
+  const auto page =
+      base::read_file(std::filesystem::path(base::source_dir) / "docs/manual/cures.md");
+  ASSERT_TRUE(page);
+  EXPECT_EQ(*page, cures_page());
+}
+
+}  // namespace cures_test
+}  // namespace rangescope::analyze::cures

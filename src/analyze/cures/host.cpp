@@ -1,0 +1,243 @@
+// What the CPU does between calls: allocations, and batches made by the thread that launches.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "analyze/cures/candidate.hpp"
+#include "analyze/cures/stack_samples.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::analyze::cures {
+namespace {
+
+/// Shorter ones are what a framework does between two calls.
+constexpr std::int64_t kLongStretch_ns = 100'000;
+constexpr std::uint64_t kBatch_bytes = 64 * 1024;
+constexpr std::string_view kDeviceAllocations[] = {"cudaMalloc",  "cudaFree",    "cuMemAlloc",
+                                                   "cuMemFree",   "cuMemMap",    "cuMemUnmap",
+                                                   "cuMemCreate", "cuMemRelease"};
+constexpr std::string_view kPinnedAllocations[] = {
+    "cudaHostAlloc",  "cudaMallocHost",   "cudaFreeHost",      "cuMemHostAlloc",    "cuMemFreeHost",
+    "cuMemAllocHost", "cudaHostRegister", "cuMemHostRegister", "cudaHostUnregister"};
+
+bool begins_with_any(std::string_view name, std::span<const std::string_view> names) {
+  return std::ranges::any_of(names,
+                             [&](std::string_view begin) { return name.starts_with(begin); });
+}
+
+/// From pools, which neither wait nor enter the driver.
+bool is_of_pool(std::string_view name) {
+  return name.find("Async") != std::string_view::npos ||
+         name.find("FromPool") != std::string_view::npos;
+}
+
+bool allocates_pinned(std::string_view name) {
+  return begins_with_any(name, kPinnedAllocations);
+}
+
+bool allocates_on_device(std::string_view name) {
+  return begins_with_any(name, kDeviceAllocations) && !allocates_pinned(name) && !is_of_pool(name);
+}
+
+Ids long_stretches(const Recording& recording, const Findings& findings) {
+  Ids stretches;
+  for (const Instance& instance : recording.instances()) {
+    for (const Id id : instance.calls) {
+      const Operation& operation = recording.operation(id);
+      const bool is_long =
+          operation.kind == Kind::kStretch && operation.duration_ns >= kLongStretch_ns;
+      if (is_long && !findings.is_claimed(id)) stretches.push_back(id);
+    }
+  }
+  return stretches;
+}
+
+template <class Fits>
+Ids calls_named(const Recording& recording, Fits fits) {
+  Ids calls;
+  for (const Instance& instance : recording.instances()) {
+    for (const Id id : instance.calls) {
+      const Kind kind = recording.operation(id).kind;
+      const bool is_call = kind == Kind::kCall || kind == Kind::kWait;
+      if (is_call && fits(recording.call_name(id))) calls.push_back(id);
+    }
+  }
+  return calls;
+}
+
+void add_allocation_calls(const Recording& recording, Findings& findings, std::string_view cure,
+                          Ids calls) {
+  if (per_instance(recording, calls.size()) < 1) return;
+  findings.claim(calls);
+  Candidate candidate{
+      cure,
+      fmt::format("{:.3g} calls of {} and the like per instance ({} in all)",
+                  per_instance(recording, calls.size()), recording.call_name(calls.front()),
+                  base::format_ns(recording.duration_ns(calls))),
+      {},
+      {},
+      {{"calls", static_cast<double>(calls.size())}, {"call_ns", recording.duration_ns(calls)}}};
+  candidate.remedy.removed = std::move(calls);
+  findings.add(std::move(candidate));
+}
+
+struct AllocationSamples {
+  std::size_t all = 0, device = 0, pinned = 0, driver = 0;
+};
+
+/// Samples in the driver while no call that is recorded is open: it allocates, frees or maps.
+AllocationSamples allocation_samples(const Recording& recording, const StackSamples& samples,
+                                     const Ids& stretches) {
+  AllocationSamples count;
+  for (const Id stretch : stretches) {
+    for (const std::uint32_t stack : samples.in(recording, stretch)) {
+      ++count.all;
+      const bool is_pinned = samples.has_function(stack, allocates_pinned);
+      const bool is_device = samples.has_function(stack, allocates_on_device);
+      if (is_pinned) ++count.pinned;
+      if (is_device && !is_pinned) ++count.device;
+      const bool is_driver = !is_pinned && !is_device && samples.enters_kernel_from_driver(stack);
+      if (is_driver) ++count.driver;
+    }
+  }
+  return count;
+}
+
+/// What is left of such a stretch: the program's own work in it.
+constexpr replay::Parameter kLeft{0.05, 0, 0.1};
+constexpr std::size_t kFewestSamples = 2;
+
+void find_sampled_allocations(const Recording& recording, const StackSamples& samples,
+                              Findings& findings) {
+  Ids stretches = long_stretches(recording, findings);
+  const AllocationSamples count = allocation_samples(recording, samples, stretches);
+  const std::size_t allocating = count.device + count.pinned + count.driver;
+  if (allocating < kFewestSamples || 2 * allocating < count.all) return;
+  const bool is_pinned = count.pinned > count.device + count.driver;
+  const std::string_view cure = is_pinned ? "pinned_allocations" : "allocations";
+  findings.claim(stretches);
+  Candidate candidate{
+      cure,
+      fmt::format(
+          "the driver allocates and frees memory between calls ({} of {} samples, {} in all)",
+          allocating, count.all, base::format_ns(recording.duration_ns(stretches))),
+      {},
+      kLeft,
+      {{"samples", static_cast<double>(count.all)},
+       {"allocating_samples", static_cast<double>(allocating)},
+       {"stretch_ns", recording.duration_ns(stretches)}}};
+  candidate.remedy.shortened = std::move(stretches);
+  findings.add(std::move(candidate));
+}
+
+// ---- Batches
+
+struct Batch {
+  Id stretch = 0, copy = 0;
+};
+
+/// The long stretches right in front of copies to the GPU.
+std::vector<Batch> batches_of(const Recording& recording, const Findings& findings) {
+  std::vector<Batch> batches;
+  for (const Instance& instance : recording.instances()) {
+    for (const Id work : instance.works) {
+      const bool is_batch = recording.operation(work).kind == Kind::kCopy &&
+                            recording.copy(work).kind == model::CopyKind::kHostToDevice &&
+                            recording.copy(work).bytes >= kBatch_bytes;
+      if (!is_batch) continue;
+      const Id call = replay::launch_of(recording.graph(), work);
+      const auto position = std::ranges::lower_bound(instance.calls, call);
+      if (position == instance.calls.begin() || position == instance.calls.end()) continue;
+      const Id before = *std::prev(position);
+      const Operation& stretch = recording.operation(before);
+      const bool is_long =
+          stretch.kind == Kind::kStretch && stretch.duration_ns >= 2 * kLongStretch_ns;
+      if (is_long && !findings.is_claimed(before)) batches.push_back({before, work});
+    }
+  }
+  return batches;
+}
+
+bool indexes(std::string_view function) {
+  constexpr std::string_view kIndexing[] = {"at::native::index", "index_select",
+                                            "THPVariable_getitem", "index_kernel"};
+  return std::ranges::any_of(kIndexing, [&](std::string_view part) {
+    return function.find(part) != std::string_view::npos;
+  });
+}
+
+/// Do most samples of the stretches index tensors?
+bool is_indexing(const Recording& recording, const StackSamples& samples, const Ids& stretches) {
+  std::size_t all = 0, indexing = 0;
+  for (const Id stretch : stretches) {
+    for (const std::uint32_t stack : samples.in(recording, stretch)) {
+      ++all;
+      if (samples.has_function(stack, indexes)) ++indexing;
+    }
+  }
+  return indexing >= kFewestSamples && 2 * indexing >= all;
+}
+
+void add_cpu_indexing(const Recording& recording, Findings& findings,
+                      const std::vector<Batch>& batches, const Ids& stretches) {
+  // Rows are read and written on the GPU, at the memory's speed.
+  const double bytes_per_s = recording.peaks()->memory_bytes_per_s / 2;
+  Candidate candidate{"cpu_indexing",
+                      fmt::format("the CPU indexes tensors for {} before it copies the result",
+                                  base::format_ns(recording.duration_ns(stretches))),
+                      {},
+                      {0.8 * bytes_per_s, 0.5 * bytes_per_s, bytes_per_s},
+                      {{"stretch_ns", recording.duration_ns(stretches)}}};
+  candidate.remedy.removed = stretches;
+  for (const Batch& batch : batches) {
+    candidate.remedy.copies.push_back(batch.copy);
+    candidate.remedy.copy_bytes.push_back(static_cast<double>(recording.copy(batch.copy).bytes));
+    findings.claim({batch.copy});
+  }
+  findings.add(std::move(candidate));
+}
+
+}  // namespace
+
+void find_allocations(const Recording& recording, Findings& findings) {
+  Ids on_device = calls_named(recording, allocates_on_device);
+  Ids pinned = calls_named(recording, allocates_pinned);
+  const bool are_recorded = !on_device.empty() || !pinned.empty();
+  if (!on_device.empty())
+    add_allocation_calls(recording, findings, "allocations", std::move(on_device));
+  if (!pinned.empty())
+    add_allocation_calls(recording, findings, "pinned_allocations", std::move(pinned));
+  if (are_recorded) return;
+  const StackSamples samples(recording.session());
+  if (!samples.empty()) find_sampled_allocations(recording, samples, findings);
+}
+
+void find_batches_on_main_thread(const Recording& recording, Findings& findings) {
+  const std::vector<Batch> batches = batches_of(recording, findings);
+  if (batches.size() < 2) return;
+  Ids stretches;
+  for (const Batch& batch : batches) stretches.push_back(batch.stretch);
+  findings.claim(stretches);
+  const StackSamples samples(recording.session());
+  const bool has_memory = recording.peaks() != nullptr && recording.peaks()->memory_bytes_per_s > 0;
+  if (has_memory && is_indexing(recording, samples, stretches))
+    return add_cpu_indexing(recording, findings, batches, stretches);
+  const std::string function = samples.python_function(recording, stretches);
+  const double stretch_ns = recording.duration_ns(stretches);
+  std::string observation = fmt::format(
+      "the launching thread makes {} ({} each)", base::counted(batches.size(), "batch", "batches"),
+      base::format_ns(stretch_ns / static_cast<double>(batches.size())));
+  if (!function.empty()) observation += ", in " + function;
+  Candidate candidate{
+      "batches_on_main_thread",
+      std::move(observation),
+      {},
+      {8, 4, 16},
+      {{"batches", static_cast<double>(batches.size())}, {"stretch_ns", stretch_ns}}};
+  candidate.remedy.moved = std::move(stretches);
+  findings.add(std::move(candidate));
+}
+
+}  // namespace rangescope::analyze::cures

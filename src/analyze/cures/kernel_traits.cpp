@@ -1,0 +1,140 @@
+#include "analyze/cures/kernel_traits.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+namespace rangescope::analyze::cures {
+namespace {
+
+using Names = std::initializer_list<std::string_view>;
+
+bool has_any(std::string_view name, Names parts) {
+  return std::ranges::any_of(
+      parts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
+/// The first role whose part the name has.
+constexpr std::pair<std::string_view, Role> kRoles[] = {
+    {"nchwToNhwc", Role::kLayout},
+    {"nhwcToNchw", Role::kLayout},
+    {"CatArrayBatchedCopy", Role::kConcatenation},
+    {"scatter_gather", Role::kScatter},
+    {"index_elementwise_kernel", Role::kIndexing},
+    {"distribution_elementwise", Role::kOther},
+    {"FillFunctor", Role::kFill},
+    {"direct_copy_kernel", Role::kCopy},
+    {"float16_copy_kernel", Role::kCopy},
+    {"bfloat16_copy_kernel", Role::kCopy},
+    {"elementwise_kernel", Role::kPointwise},
+    {"LogSoftMaxForward", Role::kReduction},
+    {"SoftMaxForward", Role::kSoftmax},
+    {"softmax_warp_forward", Role::kSoftmax},
+    {"DeviceSelect", Role::kSelection},
+    {"DeviceCompactInit", Role::kSelection},
+    {"DeviceReduce", Role::kSelection},
+    {"reduce_kernel", Role::kReduction},
+    {"fprop", Role::kConvolution},
+    {"dgrad", Role::kConvolution},
+    {"wgrad", Role::kConvolution},
+    {"convolve", Role::kConvolution},
+    {"winograd", Role::kConvolution},
+    {"gemm", Role::kProduct},
+    {"nvjet", Role::kProduct},
+    {"gemv", Role::kProduct},
+    {"splitKreduce", Role::kProduct},
+    {"dot_kernel", Role::kProduct},
+};
+
+Role role_of(std::string_view name) {
+  for (const auto& [part, role] : kRoles) {
+    if (name.find(part) != std::string_view::npos) return role;
+  }
+  return Role::kOther;
+}
+
+/// The number behind `before`, 0 where there is none.
+double number_behind(std::string_view name, std::string_view before) {
+  std::size_t at = name.find(before);
+  if (at == std::string_view::npos) return 0;
+  double number = 0;
+  for (at += before.size(); at < name.size() && std::isdigit(name[at]) != 0; ++at)
+    number = 10 * number + (name[at] - '0');
+  return number;
+}
+
+/// 128 threads: a vectorized one takes eight elements each, an unrolled one four, and
+/// `elementwise_kernel<128, N>` N (PyTorch 2.11). PyTorch 2.5 and older took half as many.
+double elements_per_block(std::string_view name) {
+  constexpr double kThreads = 128;
+  if (name.find("vectorized_elementwise_kernel") != std::string_view::npos) return 8 * kThreads;
+  if (name.find("unrolled_elementwise_kernel") != std::string_view::npos) return 4 * kThreads;
+  return kThreads * number_behind(name, "elementwise_kernel<128, ");
+}
+
+double bytes_of_type(std::string_view name) {
+  if (has_any(name, {"double", "long", "complex<float>"})) return 8;
+  if (has_any(name, {"Half", "BFloat16", "half"})) return 2;
+  if (has_any(name, {"unsigned char", "bool", "signed char"})) return 1;
+  return 4;
+}
+
+double tensors_of(std::string_view name) {
+  for (const std::string_view array : {"array<char*, ", "Array<char*, "}) {
+    const double count = number_behind(name, array);
+    if (count > 0) return count;
+  }
+  return 2;
+}
+
+bool is_element_wise(Role role) {
+  return role == Role::kPointwise || role == Role::kFill || role == Role::kCopy;
+}
+
+/// To half it has its own functor; from half, or between others, the unrolled kernel converts.
+bool casts(std::string_view name) {
+  return has_any(name, {"float16_copy_kernel", "unrolled_elementwise_kernel"});
+}
+
+bool runs_on_fp32_units(std::string_view name) {
+  const bool is_single = has_any(name, {"sgemm", "f32f32_f32f32_f32", "_ffma_", "gemmSN"});
+  return is_single && !has_any(name, {"tensorop", "tf32", "s1688", "s16816"});
+}
+
+/// CUTLASS names the alignment of its loads in elements; eight halves are a vector.
+bool has_unaligned_loads(std::string_view name) {
+  const bool is_half = has_any(name, {"_f16_", "f16f16", "h16816", "bf16"});
+  const bool is_narrow = has_any(name, {"align1", "align2"}) && !has_any(name, {"align16"});
+  return is_half && is_narrow;
+}
+
+}  // namespace
+
+KernelTraits traits_of(std::string_view demangled) {
+  KernelTraits traits;
+  traits.role = role_of(demangled);
+  if (is_element_wise(traits.role)) {
+    traits.elements_per_block = elements_per_block(demangled);
+    traits.bytes_per_element = tensors_of(demangled) * bytes_of_type(demangled);
+    traits.is_strided = demangled.find(" elementwise_kernel<") != std::string_view::npos ||
+                        demangled.find("::elementwise_kernel<") != std::string_view::npos;
+    traits.casts = traits.role == Role::kCopy && casts(demangled);
+  }
+  if (traits.role == Role::kProduct) {
+    traits.on_fp32_units = runs_on_fp32_units(demangled);
+    traits.is_unaligned = has_unaligned_loads(demangled);
+  }
+  return traits;
+}
+
+double blocks_of(const model::KernelShape& shape) {
+  return static_cast<double>(shape.grid[0]) * shape.grid[1] * shape.grid[2];
+}
+
+bool are_equal_sizes(double elements, double other_elements) {
+  constexpr double kVersions = 2.2;
+  return elements > 0 && other_elements > 0 && elements <= kVersions * other_elements &&
+         other_elements <= kVersions * elements;
+}
+
+}  // namespace rangescope::analyze::cures

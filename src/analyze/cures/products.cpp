@@ -1,0 +1,72 @@
+// Products of matrices that the tensor cores would take faster.
+#include <fmt/format.h>
+
+#include "analyze/cures/candidate.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::analyze::cures {
+namespace {
+
+template <class Fits>
+Ids kernels_in_loop(const Recording& recording, Fits fits) {
+  Ids kernels;
+  for (const Instance& instance : recording.instances()) {
+    for (const Id work : instance.works) {
+      if (recording.is_kernel(work) && fits(work)) kernels.push_back(work);
+    }
+  }
+  return kernels;
+}
+
+double peak(const model::Peaks& peaks, const char* precision) {
+  const auto found = peaks.flop_per_s.find(precision);
+  return found == peaks.flop_per_s.end() ? 0 : found->second;
+}
+
+std::string count_and_time(const Recording& recording, const Ids& kernels, const char* what) {
+  return fmt::format("{} {} take {} of {}", kernels.size(), what,
+                     base::format_ns(recording.duration_ns(kernels)),
+                     base::format_ns(recording.kernel_ns()));
+}
+
+}  // namespace
+
+void find_fp32_products(const Recording& recording, Findings& findings) {
+  if (recording.peaks() == nullptr) return;
+  const double fp32 = peak(*recording.peaks(), "fp32");
+  const double tf32 = peak(*recording.peaks(), "tensor_tf32");
+  if (!(fp32 > 0) || tf32 <= fp32) return;
+  const Ids products =
+      kernels_in_loop(recording, [&](Id kernel) { return recording.traits(kernel).on_fp32_units; });
+  if (products.empty()) return;
+  // A small product does not come as near to the tensor cores' peak as to that of the FP32 units.
+  constexpr double kFartherFromPeak = 1.5;
+  const double factor = fp32 / tf32;
+  Candidate candidate{"fp32_products",
+                      count_and_time(recording, products, "float32 products without tensor cores"),
+                      {},
+                      {factor, factor, kFartherFromPeak * factor},
+                      {{"products", static_cast<double>(products.size())},
+                       {"product_ns", recording.duration_ns(products)},
+                       {"peak_ratio", tf32 / fp32}}};
+  candidate.remedy.shortened = products;
+  findings.add(std::move(candidate));
+}
+
+void find_unaligned_products(const Recording& recording, Findings& findings) {
+  const Ids products =
+      kernels_in_loop(recording, [&](Id kernel) { return recording.traits(kernel).is_unaligned; });
+  if (products.empty()) return;
+  // 154 TFLOP/s of kernels with loads of single elements, 650 to 820 of aligned ones (H100).
+  constexpr replay::Parameter kOfUnaligned{0.2, 0.15, 0.4};
+  Candidate candidate{"unaligned_products",
+                      count_and_time(recording, products, "products of unaligned sizes"),
+                      {},
+                      kOfUnaligned,
+                      {{"products", static_cast<double>(products.size())},
+                       {"product_ns", recording.duration_ns(products)}}};
+  candidate.remedy.shortened = products;
+  findings.add(std::move(candidate));
+}
+
+}  // namespace rangescope::analyze::cures

@@ -1,0 +1,272 @@
+#include "analyze/cures/recording.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "analyze/replay/build.hpp"
+#include "model/domain.hpp"
+
+namespace rangescope::analyze::cures {
+namespace {
+
+/// What CUPTI's records add to a launch: 1.4 to 2.8 us on an H100, of which the call itself holds
+/// the most.
+constexpr std::int64_t kTracing_ns = 1'300;
+constexpr double kMostOfLoop = 0.8;
+constexpr double kMostOfOperations = 0.8;
+constexpr std::size_t kRepeated = 3;
+
+std::vector<KernelTraits> traits_of_all(const model::Session& session) {
+  std::vector<KernelTraits> traits;
+  traits.reserve(session.kernel_names.size());
+  for (const model::KernelName& name : session.kernel_names)
+    traits.push_back(traits_of(session.strings.view(name.demangled)));
+  return traits;
+}
+
+std::vector<Ids> works_by_call(const replay::Graph& graph) {
+  std::vector<Ids> works(graph.size());
+  for (Id id = 0; id < graph.size(); ++id) {
+    if (!replay::is_gpu_work(graph.operations[id].kind)) continue;
+    const Id call = replay::launch_of(graph, id);
+    if (call != model::kNone) works[call].push_back(id);
+  }
+  return works;
+}
+
+double length(const Span& span) {
+  return static_cast<double>(span.end_ns - span.start_ns);
+}
+
+}  // namespace
+
+Recording::Recording(const model::Session& session, const model::Peaks* peaks)
+    : session_(session),
+      peaks_(peaks),
+      predictor_(replay::graph_of(session), kTracing_ns),
+      lanes_(predictor_.graph()),
+      traits_(traits_of_all(session)),
+      works_(works_by_call(predictor_.graph())) {
+  nest_ranges();
+  find_loop();
+  find_instances();
+}
+
+Span Recording::span_of(std::uint32_t nested) const {
+  const model::Range& range = session_.ranges[nested_[nested].range];
+  return {range.thread, range.start_ns, range.end_ns};
+}
+
+/// Those of the program; of libraries and modules none.
+void Recording::nest_ranges() {
+  std::vector<std::vector<std::uint32_t>> open(session_.threads.size());
+  for (std::uint32_t index = 0; index < session_.ranges.size(); ++index) {
+    const model::Range& range = session_.ranges[index];
+    const std::string_view domain = session_.strings.view(session_.domains[range.domain].name);
+    const bool is_of_program = range.kind == model::RangeKind::kPushPop && !range.module &&
+                               !model::is_library_domain(domain);
+    if (!is_of_program || range.end_ns == model::kOpen) continue;
+    if (range.thread >= open.size()) continue;
+    std::vector<std::uint32_t>& stack = open[range.thread];
+    while (!stack.empty() && span_of(stack.back()).end_ns < range.end_ns) stack.pop_back();
+    Nested nested{index, model::kNone, static_cast<std::uint32_t>(stack.size())};
+    if (!stack.empty()) nested.parent = stack.back();
+    stack.push_back(static_cast<std::uint32_t>(nested_.size()));
+    nested_.push_back(nested);
+  }
+}
+
+std::vector<std::uint32_t> Recording::outermost_with_calls() const {
+  std::vector<std::uint32_t> outermost;
+  for (std::uint32_t nested = 0; nested < nested_.size(); ++nested) {
+    if (nested_[nested].depth > 0) continue;
+    const Span span = span_of(nested);
+    const Id lane = lanes_.lane_of_thread(span.thread);
+    if (lane == model::kNone) continue;
+    const auto operations = lanes_.operations_of(lane);
+    const auto start_of = [&](Id id) { return operation(id).start_ns; };
+    const auto first = std::ranges::lower_bound(operations, span.start_ns, {}, start_of);
+    if (first != operations.end() && start_of(*first) < span.end_ns) outermost.push_back(nested);
+  }
+  return outermost;
+}
+
+void Recording::find_loop() {
+  std::vector<std::uint32_t> outermost = outermost_with_calls();
+  has_ranges_ = !outermost.empty();
+  std::map<model::StringId, double> time_of_name;
+  double total_ns = 0;
+  for (const std::uint32_t nested : outermost) {
+    time_of_name[session_.ranges[nested_[nested].range].name] += length(span_of(nested));
+    total_ns += length(span_of(nested));
+  }
+  for (const auto& [name, ns] : time_of_name) {
+    if (ns < kMostOfLoop * total_ns) continue;
+    std::erase_if(outermost, [&, loop = name](std::uint32_t nested) {
+      return session_.ranges[nested_[nested].range].name != loop;
+    });
+    loop_name_ = std::string(session_.strings.view(name));
+  }
+  loop_ranges_ = outermost;
+  for (const std::uint32_t nested : outermost) loop_.push_back(span_of(nested));
+  for (Id lane = 0; !has_ranges_ && lane < graph().lanes.size(); ++lane) {
+    const Id thread = graph().lanes[lane].thread;
+    const auto operations = lanes_.operations_of(lane);
+    if (thread == model::kNone || operations.empty()) continue;
+    loop_.push_back(
+        {thread, operation(operations.front()).start_ns, operation(operations.back()).end_ns});
+  }
+  for (const Span& span : loop_) loop_ns_ += length(span);
+}
+
+void Recording::find_instances() {
+  std::vector<std::uint32_t> level = loop_ranges_;
+  while (!level.empty() && level.size() < kRepeated) {
+    std::vector<std::uint32_t> inner;
+    for (std::uint32_t nested = 0; nested < nested_.size(); ++nested) {
+      const std::uint32_t parent = nested_[nested].parent;
+      const bool is_inside =
+          parent != model::kNone && std::ranges::find(level, parent) != level.end();
+      if (is_inside) inner.push_back(nested);
+    }
+    if (inner.empty()) break;
+    level = std::move(inner);
+  }
+  for (const std::uint32_t nested : level)
+    instances_.push_back({span_of(nested), nested_[nested].range, {}, {}, {}});
+  if (level.empty()) {
+    for (const Span& span : loop_) instances_.push_back({span, model::kNone, {}, {}, {}});
+  }
+  instance_of_.assign(graph().size(), model::kNone);
+  for (std::uint32_t index = 0; index < instances_.size(); ++index) fill(index);
+}
+
+/// An operation belongs to the instance in which it ends: the stretch before the first call may
+/// have begun before it.
+void Recording::fill(std::uint32_t index) {
+  Instance& instance = instances_[index];
+  const Id lane = lanes_.lane_of_thread(instance.span.thread);
+  if (lane == model::kNone) return;
+  const auto operations = lanes_.operations_of(lane);
+  const auto end_of = [&](Id id) { return operation(id).end_ns; };
+  auto next = std::ranges::upper_bound(operations, instance.span.start_ns, {}, end_of);
+  for (; next != operations.end() && end_of(*next) <= instance.span.end_ns; ++next) {
+    instance.calls.push_back(*next);
+    instance_of_[*next] = index;
+    for (const Id work : works_[*next]) {
+      instance_of_[work] = index;
+      instance.works.push_back(work);
+      if (!is_kernel(work)) continue;
+      instance.kernels.push_back(work);
+      kernel_ns_ += duration_ns(work);
+    }
+  }
+}
+
+std::string_view Recording::kernel_name(Id kernel) const {
+  const model::KernelName& name =
+      session_.kernel_names[session_.kernels[operation(kernel).source].name];
+  return session_.strings.view(name.demangled);
+}
+
+const KernelTraits& Recording::traits(Id kernel) const {
+  return traits_[session_.kernels[operation(kernel).source].name];
+}
+
+bool Recording::has_role(Id work, Role role) const {
+  return is_kernel(work) && traits(work).role == role;
+}
+
+bool Recording::is_named(Id work, std::string_view part) const {
+  return is_kernel(work) && kernel_name(work).find(part) != std::string_view::npos;
+}
+
+const model::Copy& Recording::copy(Id copy) const {
+  return session_.copies[operation(copy).source];
+}
+
+std::string_view Recording::call_name(Id call) const {
+  const Id source = operation(call).source;
+  if (source == model::kNone || source >= session_.launches.size()) return {};
+  return session_.strings.view(session_.launches[source].name);
+}
+
+double Recording::elements(Id kernel) const {
+  const model::Kernel& recorded = session_.kernels[operation(kernel).source];
+  return blocks_of(session_.kernel_shapes[recorded.shape]) * traits(kernel).elements_per_block;
+}
+
+double Recording::room(Id kernel) const {
+  const model::Kernel& recorded = session_.kernels[operation(kernel).source];
+  const Id device = session_.streams[recorded.stream].device;
+  if (device >= session_.devices.size() || session_.devices[device].sm_count == 0) return 1;
+  const double blocks = blocks_of(session_.kernel_shapes[recorded.shape]);
+  return std::min(1.0, blocks / session_.devices[device].sm_count);
+}
+
+double Recording::duration_ns(const Ids& ids) const {
+  double sum_ns = 0;
+  for (const Id id : ids) sum_ns += duration_ns(id);
+  return sum_ns;
+}
+
+Ids Recording::waits_behind(const Instance& instance, const Ids& copies) const {
+  // What a framework does between a copy and the wait for it.
+  constexpr std::int64_t kSameCall_ns = 50'000;
+  Ids waits;
+  for (const Id copy : copies) {
+    const Id call = replay::launch_of(graph(), copy);
+    auto next = std::ranges::upper_bound(instance.calls, call);
+    for (; call != model::kNone && next != instance.calls.end(); ++next) {
+      const Operation& behind = operation(*next);
+      const bool is_short = behind.kind == Kind::kStretch && behind.duration_ns <= kSameCall_ns;
+      if (behind.kind == Kind::kWait) waits.push_back(*next);
+      if (behind.kind != Kind::kWait && !is_short) break;
+    }
+  }
+  return waits;
+}
+
+bool Recording::goes_on(const Ids& operations) const {
+  if (has_ranges_ && instances_.size() >= kRepeated) return true;
+  std::int64_t first_ns = model::kOpen, last_ns = 0;
+  for (const Instance& instance : instances_) {
+    for (const Id kernel : instance.kernels) {
+      first_ns = std::min(first_ns, operation(kernel).start_ns);
+      last_ns = std::max(last_ns, operation(kernel).end_ns);
+    }
+  }
+  constexpr std::int64_t kParts = 4;
+  std::array<bool, kParts> is_in_part{};
+  for (const Id id : operations) {
+    const std::int64_t from_first_ns = operation(id).start_ns - first_ns;
+    const std::int64_t part =
+        kParts * from_first_ns / std::max<std::int64_t>(1, last_ns - first_ns);
+    if (from_first_ns >= 0 && part < kParts) is_in_part[static_cast<std::size_t>(part)] = true;
+  }
+  return std::ranges::count(is_in_part, true) >= kParts - 1;
+}
+
+std::vector<std::string> Recording::path_of(const Ids& operations) const {
+  if (!has_ranges_ || loop_name_.empty()) return {};
+  std::vector<std::string> path{loop_name_};
+  const bool steps_are_loop = !instances_.empty() && !loop_ranges_.empty() &&
+                              instances_.front().range == nested_[loop_ranges_.front()].range;
+  if (steps_are_loop) return path;
+  std::map<model::StringId, std::size_t> count_of_name;
+  std::size_t count = 0;
+  for (const Id id : operations) {
+    if (instance_of_[id] == model::kNone) continue;
+    ++count_of_name[session_.ranges[instances_[instance_of_[id]].range].name];
+    ++count;
+  }
+  for (const auto& [name, found] : count_of_name) {
+    if (static_cast<double>(found) >= kMostOfOperations * static_cast<double>(count) && count > 0)
+      path.emplace_back(session_.strings.view(name));
+  }
+  return path;
+}
+
+}  // namespace rangescope::analyze::cures

@@ -1,0 +1,115 @@
+// A session as the patterns of cures see it: its loop, the instances of the loop's step, and what
+// each of them launched, in order.
+//
+// The loop is the outermost range of the program that holds most of the time in ranges, else all
+// outermost ranges together; without ranges, each thread from its first call to its last. Its steps
+// are the outermost ranges in it that occur three times or more. O(n log n) for n operations and
+// ranges.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyze/cures/kernel_traits.hpp"
+#include "analyze/replay/changes.hpp"
+#include "analyze/replay/predict.hpp"
+#include "model/peaks.hpp"
+#include "model/session.hpp"
+
+namespace rangescope::analyze::cures {
+
+using replay::Id;
+using replay::Kind;
+using replay::Operation;
+using replay::Span;
+
+using Ids = std::vector<Id>;
+
+/// One time through the step.
+struct Instance {
+  Span span;
+  std::uint32_t range = model::kNone;  ///< index into Session::ranges
+  Ids works;                           ///< GPU work that it launched, in the order of their calls
+  Ids kernels;                         ///< of these, the kernels
+  Ids calls;                           ///< its thread's operations: stretches, calls and waits
+};
+
+class Recording {
+ public:
+  /// `peaks`: of the GPU, nullptr where they are not known.
+  Recording(const model::Session& session, const model::Peaks* peaks);
+
+  [[nodiscard]] const model::Session& session() const { return session_; }
+  [[nodiscard]] const model::Peaks* peaks() const { return peaks_; }
+  [[nodiscard]] const replay::Predictor& predictor() const { return predictor_; }
+  [[nodiscard]] const replay::Graph& graph() const { return predictor_.graph(); }
+
+  [[nodiscard]] const std::vector<Span>& loop() const { return loop_; }
+  /// "loop"; "" where it is no single range.
+  [[nodiscard]] const std::string& loop_name() const { return loop_name_; }
+  [[nodiscard]] double loop_ns() const { return loop_ns_; }
+  [[nodiscard]] const std::vector<Instance>& instances() const { return instances_; }
+  /// Ranges are known: instances are what the program says they are.
+  [[nodiscard]] bool has_ranges() const { return has_ranges_; }
+
+  [[nodiscard]] const Operation& operation(Id id) const { return graph().operations[id]; }
+  [[nodiscard]] bool is_kernel(Id id) const { return operation(id).kind == Kind::kKernel; }
+  [[nodiscard]] std::string_view kernel_name(Id kernel) const;
+  [[nodiscard]] const KernelTraits& traits(Id kernel) const;
+  [[nodiscard]] bool has_role(Id work, Role role) const;
+  /// A kernel of that role, with that part in its name.
+  [[nodiscard]] bool is_named(Id work, std::string_view part) const;
+  [[nodiscard]] const model::Copy& copy(Id copy) const;
+  /// "cudaMalloc", of an operation that is a call or a wait; "" where it was not recorded.
+  [[nodiscard]] std::string_view call_name(Id call) const;
+
+  /// Of an element-wise kernel: as many as its grid takes at most, 0 where unknown.
+  [[nodiscard]] double elements(Id kernel) const;
+  /// The share of its GPU that a kernel's blocks fill, at most 1; 1 where the GPU is not known.
+  [[nodiscard]] double room(Id kernel) const;
+  [[nodiscard]] double duration_ns(Id id) const {
+    return static_cast<double>(operation(id).duration_ns);
+  }
+  [[nodiscard]] double duration_ns(const Ids& ids) const;
+  /// Of all kernels that instances launched.
+  [[nodiscard]] double kernel_ns() const { return kernel_ns_; }
+  /// Waits right behind the calls that made these copies: what they return for.
+  [[nodiscard]] Ids waits_behind(const Instance& instance, const Ids& copies) const;
+  /// The range path that holds nearly all of these, from the outermost one.
+  [[nodiscard]] std::vector<std::string> path_of(const Ids& operations) const;
+  /// Does it happen all the time? A program whose steps are not known also starts up: there it has
+  /// to be in three quarters of the time in which the GPU works.
+  [[nodiscard]] bool goes_on(const Ids& operations) const;
+
+ private:
+  struct Nested {
+    std::uint32_t range = 0, parent = model::kNone;  ///< index into nested_
+    std::uint32_t depth = 0;
+  };
+  void nest_ranges();
+  void find_loop();
+  void find_instances();
+  void fill(std::uint32_t index);
+  [[nodiscard]] Span span_of(std::uint32_t nested) const;
+  [[nodiscard]] std::vector<std::uint32_t> outermost_with_calls() const;
+
+  const model::Session& session_;
+  const model::Peaks* peaks_;
+  replay::Predictor predictor_;
+  replay::LaneIndex lanes_;
+  std::vector<KernelTraits> traits_;    ///< by Session::kernel_names
+  std::vector<std::vector<Id>> works_;  ///< by call: what it launched
+  std::vector<Nested> nested_;          ///< ranges of the program, parents before children
+  std::vector<std::uint32_t> loop_ranges_;
+  std::vector<Span> loop_;
+  std::vector<Instance> instances_;
+  Ids instance_of_;  ///< by operation, an index into instances_
+  std::string loop_name_;
+  double loop_ns_ = 0, kernel_ns_ = 0;
+  bool has_ranges_ = false;
+};
+
+}  // namespace rangescope::analyze::cures

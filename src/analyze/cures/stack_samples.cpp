@@ -1,0 +1,84 @@
+#include "analyze/cures/stack_samples.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/text.hpp"
+
+namespace rangescope::analyze::cures {
+
+StackSamples::StackSamples(const model::Session& session) : session_(session) {
+  for (const model::CpuSample& sample : session.cpu.samples) {
+    const std::uint32_t thread = session.cpu.threads[sample.thread].thread;
+    const bool is_known = thread != model::kNone && sample.stack != model::kNone;
+    if (is_known) samples_.push_back({thread, sample.at_ns, sample.stack});
+  }
+  std::ranges::stable_sort(
+      samples_, {}, [](const Sample& sample) { return std::tuple(sample.thread, sample.at_ns); });
+}
+
+std::vector<std::uint32_t> StackSamples::in(const Recording& recording, Id operation) const {
+  const Operation& recorded = recording.operation(operation);
+  const Id thread = recording.graph().lanes[recorded.lane].thread;
+  const auto key = [](const Sample& sample) { return std::tuple(sample.thread, sample.at_ns); };
+  const auto first =
+      std::ranges::lower_bound(samples_, std::tuple(thread, recorded.start_ns), {}, key);
+  const auto last =
+      std::ranges::upper_bound(samples_, std::tuple(thread, recorded.end_ns), {}, key);
+  std::vector<std::uint32_t> stacks;
+  for (auto sample = first; sample < last; ++sample) stacks.push_back(sample->stack);
+  return stacks;
+}
+
+std::string_view StackSamples::function_of(std::uint32_t stack) const {
+  const model::CpuFrame& frame = session_.cpu.frames[session_.cpu.stacks[stack].frame];
+  return session_.strings.view(frame.name);
+}
+
+std::string_view StackSamples::module_of(std::uint32_t stack) const {
+  const model::CpuFrame& frame = session_.cpu.frames[session_.cpu.stacks[stack].frame];
+  return session_.strings.view(frame.module);
+}
+
+bool StackSamples::enters_kernel_from_driver(std::uint32_t stack) const {
+  constexpr std::string_view kRecorded[] = {"Launch", "Memcpy", "Memset", "Synchronize"};
+  bool calls_kernel = false, is_of_driver = false;
+  for (; stack != model::kNone; stack = session_.cpu.stacks[stack].parent) {
+    const std::string_view function = function_of(stack);
+    calls_kernel =
+        calls_kernel || function == "ioctl" || function == "mmap" || function == "munmap";
+    const bool is_driver = module_of(stack).find("libcuda.so") != std::string_view::npos;
+    is_of_driver = is_of_driver || (is_driver && calls_kernel);
+    for (const std::string_view recorded : kRecorded) {
+      if (function.starts_with("cu") && function.find(recorded) != std::string_view::npos)
+        return false;
+    }
+  }
+  return is_of_driver;
+}
+
+std::string StackSamples::python_function(const Recording& recording,
+                                          const std::vector<Id>& operations) const {
+  std::map<std::uint32_t, std::size_t> count_of_frame;
+  std::size_t count = 0;
+  for (const Id operation : operations) {
+    for (std::uint32_t stack : in(recording, operation)) {
+      ++count;
+      for (; stack != model::kNone; stack = session_.cpu.stacks[stack].parent) {
+        const std::uint32_t frame = session_.cpu.stacks[stack].frame;
+        if (session_.cpu.frames[frame].kind != model::FrameKind::kPython) continue;
+        ++count_of_frame[frame];
+        break;
+      }
+    }
+  }
+  const auto usual =
+      std::ranges::max_element(count_of_frame, {}, [](const auto& entry) { return entry.second; });
+  if (usual == count_of_frame.end() || 2 * usual->second < count) return {};
+  const model::CpuFrame& frame = session_.cpu.frames[usual->first];
+  const std::string_view file = base::file_name(session_.strings.view(frame.file));
+  return std::string(session_.strings.view(frame.name)) + " (" + std::string(file) + ")";
+}
+
+}  // namespace rangescope::analyze::cures

@@ -1,0 +1,46 @@
+// CPU samples by the stretch of a thread that they fall into. O(log samples) a stretch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyze/cures/recording.hpp"
+
+namespace rangescope::analyze::cures {
+
+class StackSamples {
+ public:
+  explicit StackSamples(const model::Session& session);
+
+  [[nodiscard]] bool empty() const { return samples_.empty(); }
+  /// Stacks of the samples of an operation's thread while it lasted.
+  [[nodiscard]] std::vector<std::uint32_t> in(const Recording& recording, Id operation) const;
+  template <class Fits>
+  [[nodiscard]] bool has_function(std::uint32_t stack, Fits fits) const {
+    for (; stack != model::kNone; stack = session_.cpu.stacks[stack].parent) {
+      if (fits(function_of(stack))) return true;
+    }
+    return false;
+  }
+  /// A system call that CUDA's driver made, and no launch, copy or wait.
+  [[nodiscard]] bool enters_kernel_from_driver(std::uint32_t stack) const;
+  /// "make (train.py)": the innermost Python function of most samples; "" where there is none.
+  [[nodiscard]] std::string python_function(const Recording& recording,
+                                            const std::vector<Id>& operations) const;
+
+ private:
+  struct Sample {
+    std::uint32_t thread = 0;  ///< index into Session::threads
+    std::int64_t at_ns = 0;
+    std::uint32_t stack = 0;
+  };
+  [[nodiscard]] std::string_view function_of(std::uint32_t stack) const;
+  [[nodiscard]] std::string_view module_of(std::uint32_t stack) const;
+
+  const model::Session& session_;
+  std::vector<Sample> samples_;  ///< by thread, within it by time
+};
+
+}  // namespace rangescope::analyze::cures

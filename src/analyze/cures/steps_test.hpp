@@ -1,0 +1,117 @@
+// Small programs for tests of cures: a loop of steps on one thread and one stream of an H100, timed
+// as that would run them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyze/cures/candidate.hpp"
+#include "analyze/session_test.hpp"
+
+namespace rangescope::analyze::cures::testing {
+
+inline constexpr std::int64_t kUs = 1'000, kMs = 1'000'000;
+
+class Steps {
+ public:
+  Steps() {
+    process_ = builder_.process(1);
+    thread_ = builder_.thread(process_, 1);
+    const std::uint32_t device = builder_.device(process_, 0);
+    builder_.stream(process_, device, 7);
+    builder_.session.devices[0].sm_count = 132;
+    builder_.session.devices[0].compute_major = 9;
+  }
+
+  template <class Step>
+  static Steps run(Step step, int count = 8) {
+    Steps steps;
+    const std::int64_t begin_ns = steps.now_ns_;
+    for (steps.step_ = 0; steps.step_ < count; ++steps.step_) {
+      const std::int64_t step_ns = steps.now_ns_;
+      step(steps);
+      steps.compute(2 * kUs);
+      steps.spans_.push_back({step_ns, steps.now_ns_});
+    }
+    steps.wait();
+    steps.compute(2 * kUs);
+    steps.builder_.range(steps.thread_, "loop", begin_ns, steps.now_ns_);
+    for (const auto& [start_ns, end_ns] : steps.spans_)
+      steps.builder_.range(steps.thread_, "step", start_ns, end_ns);
+    return steps;
+  }
+
+  [[nodiscard]] int step() const { return step_; }
+  void compute(std::int64_t ns) { now_ns_ += ns; }
+
+  /// The thread is seen three times in that function.
+  void compute_in(std::string_view function, std::int64_t ns) {
+    model::Session& session = builder_.session;
+    model::CpuProfile& cpu = session.cpu;
+    if (cpu.threads.empty()) cpu.threads.push_back({1, 1, 0, thread_});
+    model::CpuFrame frame;
+    frame.name = session.strings.intern(function);
+    cpu.frames.push_back(frame);
+    cpu.stacks.push_back({model::kNone, static_cast<std::uint32_t>(cpu.frames.size() - 1)});
+    for (int part = 1; part <= 3; ++part) {
+      const auto stack = static_cast<std::uint32_t>(cpu.stacks.size() - 1);
+      cpu.samples.push_back({now_ns_ + part * ns / 4, 0, stack});
+    }
+    compute(ns);
+  }
+
+  void kernel(std::string_view name, std::int64_t ns, std::uint32_t grid) {
+    compute(4 * kUs);
+    const std::uint32_t launch = call("cuLaunchKernel", 4 * kUs, model::LaunchKind::kKernel);
+    const std::int64_t start_ns = std::max(now_ns_ + 2 * kUs, free_ns_ + kUs);
+    free_ns_ = start_ns + ns;
+    builder_.kernel(launch, name, start_ns, free_ns_, 0, grid);
+  }
+
+  /// Its call returns at once: the memory is pinned.
+  void copy(model::CopyKind kind, std::uint64_t bytes, std::int64_t ns) {
+    const std::uint32_t launch = call("cuMemcpyAsync", 4 * kUs, model::LaunchKind::kCopy);
+    const std::int64_t start_ns = std::max(now_ns_ + 2 * kUs, free_ns_ + kUs);
+    free_ns_ = start_ns + ns;
+    builder_.copy(launch, start_ns, free_ns_, bytes, kind);
+  }
+
+  /// Its call returns when it has ended.
+  void pageable_copy(std::uint64_t bytes, std::int64_t ns) {
+    const std::int64_t called_ns = now_ns_;
+    const std::int64_t start_ns = std::max(now_ns_ + 4 * kUs, free_ns_ + kUs);
+    now_ns_ = free_ns_ = start_ns + ns;
+    const std::uint32_t launch =
+        builder_.launch(thread_, called_ns, now_ns_, model::LaunchKind::kCopy);
+    builder_.copy(launch, start_ns, free_ns_, bytes, model::CopyKind::kHostToDevice);
+  }
+
+  void wait() {
+    const std::int64_t called_ns = now_ns_;
+    now_ns_ = std::max(now_ns_ + 3 * kUs, free_ns_ + 5 * kUs);
+    builder_.launch(thread_, called_ns, now_ns_, model::LaunchKind::kSynchronize);
+  }
+
+  std::uint32_t call(std::string_view name, std::int64_t ns,
+                     model::LaunchKind kind = model::LaunchKind::kOther) {
+    const std::uint32_t launch = builder_.launch(thread_, now_ns_, now_ns_ + ns, kind);
+    builder_.session.launches[launch].name = builder_.session.strings.intern(name);
+    now_ns_ += ns;
+    return launch;
+  }
+
+  [[nodiscard]] const model::Session& session() const { return builder_.session; }
+  [[nodiscard]] model::Session& session() { return builder_.session; }
+
+ private:
+  analyze::testing::SessionBuilder builder_;
+  std::uint32_t process_ = 0, thread_ = 0;
+  std::int64_t now_ns_ = kMs, free_ns_ = 0;
+  std::vector<std::pair<std::int64_t, std::int64_t>> spans_;
+  int step_ = 0;
+};
+
+}  // namespace rangescope::analyze::cures::testing

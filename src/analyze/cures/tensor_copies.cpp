@@ -1,0 +1,153 @@
+// Copies of tensors on the GPU that a program need not make: layouts, casts and transposes of what
+// does not change, caches that grow by copying.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "analyze/cures/candidate.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::analyze::cures {
+namespace {
+
+/// Is nothing that the instance computes as large? Then it is no activation: a weight.
+bool is_larger_than_activations(const Recording& recording, const Instance& instance, Id copy) {
+  return std::ranges::none_of(instance.works, [&](Id work) {
+    return recording.has_role(work, Role::kPointwise) &&
+           are_equal_sizes(recording.elements(work), recording.elements(copy));
+  });
+}
+
+/// Copies directly in front of a product, of something that no other kernel of the instance made.
+template <class Fits>
+Ids copies_of_weights(const Recording& recording, const Findings& findings, Fits fits) {
+  Ids copies;
+  for (const Instance& instance : recording.instances()) {
+    for (std::size_t index = 0; index + 1 < instance.kernels.size(); ++index) {
+      const Id work = instance.kernels[index];
+      const bool is_candidate = recording.has_role(work, Role::kCopy) &&
+                                !findings.is_claimed(work) && fits(recording.traits(work));
+      if (!is_candidate) continue;
+      if (!recording.has_role(instance.kernels[index + 1], Role::kProduct)) continue;
+      if (is_larger_than_activations(recording, instance, work)) copies.push_back(work);
+    }
+  }
+  return copies;
+}
+
+void add_removal(const Recording& recording, Findings& findings, std::string_view cure,
+                 const char* what, Ids kernels) {
+  if (kernels.size() < recording.instances().size()) return;
+  findings.claim(kernels);
+  Candidate candidate{
+      cure,
+      fmt::format("{:.3g} {} per instance ({} of {})", per_instance(recording, kernels.size()),
+                  what, base::format_ns(recording.duration_ns(kernels)),
+                  base::format_ns(recording.kernel_ns())),
+      {},
+      {},
+      {{"kernels", static_cast<double>(kernels.size())},
+       {"kernel_ns", recording.duration_ns(kernels)}}};
+  candidate.remedy.removed = std::move(kernels);
+  findings.add(std::move(candidate));
+}
+
+/// From the first to the last, as a share of the mean: the slope of the line through them.
+double growth_of(const std::vector<double>& durations_ns) {
+  const auto count = static_cast<double>(durations_ns.size());
+  double mean_ns = 0;
+  for (const double ns : durations_ns) mean_ns += ns / count;
+  double covariance = 0, variance = 0;
+  for (std::size_t index = 0; index < durations_ns.size(); ++index) {
+    const double from_middle = static_cast<double>(index) - (count - 1) / 2;
+    covariance += from_middle * (durations_ns[index] - mean_ns);
+    variance += from_middle * from_middle;
+  }
+  const double slope_ns = covariance / std::max(1.0, variance);
+  return mean_ns > 0 ? slope_ns * (count - 1) / mean_ns : 0;
+}
+
+/// Concatenations that grow from one to the next in an instance, or from instance to instance.
+double growth_of_caches(const Recording& recording, const std::vector<Ids>& by_instance) {
+  constexpr std::size_t kEnough = 6;
+  std::vector<double> of_instances;
+  double within = std::numeric_limits<double>::infinity();
+  for (const Ids& copies : by_instance) {
+    of_instances.push_back(recording.duration_ns(copies));
+    std::vector<double> of_copies;
+    for (const Id copy : copies) of_copies.push_back(recording.duration_ns(copy));
+    within = std::min(within, copies.size() >= kEnough ? growth_of(of_copies) : 0);
+  }
+  const double between = by_instance.size() >= kEnough ? growth_of(of_instances) : 0;
+  return std::max(within, between);
+}
+
+}  // namespace
+
+void find_layout_conversions(const Recording& recording, Findings& findings) {
+  Ids conversions;
+  for (const Instance& instance : recording.instances()) {
+    for (const Id work : instance.works) {
+      if (recording.has_role(work, Role::kLayout)) conversions.push_back(work);
+    }
+  }
+  if (conversions.empty()) return;
+  add_removal(recording, findings, "layout_conversions",
+              "conversions between NCHW and NHWC around convolutions", std::move(conversions));
+}
+
+void find_casts(const Recording& recording, Findings& findings) {
+  Ids casts = copies_of_weights(recording, findings,
+                                [](const KernelTraits& traits) { return traits.casts; });
+  if (casts.empty()) return;
+  add_removal(recording, findings, "weight_casts", "casts of weights in front of products",
+              std::move(casts));
+}
+
+void find_transposed_copies(const Recording& recording, Findings& findings) {
+  Ids copies = copies_of_weights(recording, findings, [](const KernelTraits& traits) {
+    return traits.is_strided && !traits.casts;
+  });
+  if (copies.empty()) return;
+  add_removal(recording, findings, "transposed_copies",
+              "strided copies of weights in front of products", std::move(copies));
+}
+
+void find_grown_caches(const Recording& recording, Findings& findings) {
+  constexpr double kGrows = 0.05;
+  /// A kernel that writes one part takes about as long, however large the cache is.
+  constexpr double kOnePart_ns = 2'000;
+  std::vector<Ids> by_instance;
+  Ids copies;
+  for (const Instance& instance : recording.instances()) {
+    Ids of_instance;
+    for (const Id work : instance.works) {
+      if (recording.has_role(work, Role::kConcatenation)) of_instance.push_back(work);
+    }
+    if (of_instance.empty()) continue;
+    append(copies, of_instance);
+    by_instance.push_back(std::move(of_instance));
+  }
+  if (copies.empty()) return;
+  const double grown = growth_of_caches(recording, by_instance);
+  if (grown < kGrows) return;
+  const double copy_ns = recording.duration_ns(copies);
+  const double left = std::min(1.0, kOnePart_ns * static_cast<double>(copies.size()) / copy_ns);
+  Candidate candidate{
+      "grown_cache",
+      fmt::format(
+          "torch.cat copies a growing cache {:.3g} times per instance, the last one {} longer "
+          "({} of {})",
+          per_instance(recording, copies.size()), base::format_share(grown),
+          base::format_ns(copy_ns), base::format_ns(recording.kernel_ns())),
+      {},
+      {left, left / 2, 2 * left},
+      {{"copies", static_cast<double>(copies.size())},
+       {"copy_ns", copy_ns},
+       {"grown_share", grown}}};
+  candidate.remedy.shortened = std::move(copies);
+  findings.add(std::move(candidate));
+}
+
+}  // namespace rangescope::analyze::cures

@@ -1,0 +1,104 @@
+// Copies between host and GPU: pageable ones, which the caller waits for, and many small ones.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyze/cures/candidate.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::analyze::cures {
+namespace {
+
+constexpr std::uint64_t kSmallCopy_bytes = 64 * 1024;
+constexpr std::size_t kManyCopies = 8;
+/// What pinned copies reach over PCIe 5 x16; half as much over PCIe 4.
+constexpr replay::Parameter kPinned5_bytes_per_s{52e9, 48e9, 55e9};
+constexpr replay::Parameter kPinned4_bytes_per_s{25e9, 22e9, 27e9};
+constexpr std::uint32_t kFirstWithPcie5 = 9;  ///< compute capability of Hopper
+
+replay::Parameter pinned_speed(const Recording& recording) {
+  const auto& devices = recording.session().devices;
+  const bool is_pcie5 = !devices.empty() && devices.front().compute_major >= kFirstWithPcie5;
+  return is_pcie5 ? kPinned5_bytes_per_s : kPinned4_bytes_per_s;
+}
+
+bool is_from_host(const Recording& recording, Id work) {
+  return recording.operation(work).kind == Kind::kCopy &&
+         recording.copy(work).kind == model::CopyKind::kHostToDevice;
+}
+
+/// The call returned only when the copy had ended, or nearly: the driver went through a buffer of
+/// its own.
+bool is_blocking(const Recording& recording, Id copy) {
+  const Id call = replay::launch_of(recording.graph(), copy);
+  if (call == model::kNone) return false;
+  const model::Launch& launch = recording.session().launches[recording.operation(call).source];
+  constexpr double kShareInside = 0.8;
+  const auto inside_ns = static_cast<double>(launch.end_ns - recording.operation(copy).start_ns);
+  return inside_ns >= kShareInside * recording.duration_ns(copy);
+}
+
+}  // namespace
+
+void find_small_copies(const Recording& recording, Findings& findings) {
+  Candidate candidate{"small_copies", "", {}, {1, 1, 2}, {}};
+  std::size_t copies = 0;
+  for (const Instance& instance : recording.instances()) {
+    Ids small;
+    for (const Id work : instance.works) {
+      const bool is_small =
+          is_from_host(recording, work) && recording.copy(work).bytes <= kSmallCopy_bytes;
+      if (is_small) small.push_back(work);
+    }
+    if (small.size() < kManyCopies) continue;
+    double bytes = 0;
+    for (const Id copy : small) bytes += static_cast<double>(recording.copy(copy).bytes);
+    const double pinned_ns = bytes / pinned_speed(recording).expected * 1e9;
+    const double one_ns = std::max(pinned_ns, recording.duration_ns(small.front()));
+    candidate.remedy.fused.push_back({small, static_cast<std::int64_t>(one_ns)});
+    const Ids waits = recording.waits_behind(instance, small);
+    candidate.remedy.removed.insert(candidate.remedy.removed.end(), waits.begin(), waits.end());
+    findings.claim(small);
+    findings.claim(waits);
+    copies += small.size();
+  }
+  if (candidate.remedy.fused.empty()) return;
+  const std::size_t each = copies / candidate.remedy.fused.size();
+  candidate.observation =
+      fmt::format("{} copies to the GPU of {} or less per instance, each waited for", each,
+                  base::format_bytes(kSmallCopy_bytes));
+  candidate.evidence = {{"copies", static_cast<double>(copies)},
+                        {"copies_per_instance", static_cast<double>(each)}};
+  findings.add(std::move(candidate));
+}
+
+void find_pageable_copies(const Recording& recording, Findings& findings) {
+  Candidate candidate{"pageable_copies", "", {}, pinned_speed(recording), {}};
+  double bytes = 0;
+  for (const Instance& instance : recording.instances()) {
+    for (const Id work : instance.works) {
+      if (findings.is_claimed(work) || !is_from_host(recording, work)) continue;
+      if (recording.copy(work).bytes <= kSmallCopy_bytes) continue;
+      if (!is_blocking(recording, work)) continue;
+      candidate.remedy.copies.push_back(work);
+      candidate.remedy.copy_bytes.push_back(static_cast<double>(recording.copy(work).bytes));
+      bytes += candidate.remedy.copy_bytes.back();
+      findings.claim(recording.waits_behind(instance, {work}));
+    }
+  }
+  const Ids& copies = candidate.remedy.copies;
+  if (copies.size() < 2) return;
+  const double copy_ns = recording.duration_ns(copies);
+  const double bytes_per_s = bytes / copy_ns * 1e9;
+  // A pinned copy may block too (cudaMemcpy): it is as fast as it can be.
+  if (bytes_per_s >= candidate.parameter.low) return;
+  candidate.observation = fmt::format(
+      "{} from pageable memory block their thread: {} at {}", base::counted(copies.size(), "copy"),
+      base::format_bytes(bytes), base::format_si(bytes_per_s, "B/s"));
+  candidate.evidence = {
+      {"copies", static_cast<double>(copies.size())}, {"copy_bytes", bytes}, {"copy_ns", copy_ns}};
+  findings.add(std::move(candidate));
+}
+
+}  // namespace rangescope::analyze::cures

@@ -1,0 +1,178 @@
+// The CPU waits for the GPU where the program could go on.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyze/cures/candidate.hpp"
+#include "base/units.hpp"
+
+namespace rangescope::analyze::cures {
+namespace {
+
+constexpr std::uint64_t kValue_bytes = 64;
+
+bool is_value_to_host(const Recording& recording, Id work) {
+  return recording.operation(work).kind == Kind::kCopy &&
+         recording.copy(work).kind == model::CopyKind::kDeviceToHost &&
+         recording.copy(work).bytes <= kValue_bytes;
+}
+
+/// A mask's selection from its first kernel to the indexing.
+struct MaskIndexing {
+  Ids kernels, copies;
+};
+
+/// The longest of the element-wise kernels: what one more pass over the tensor takes.
+double one_pass_ns(const Recording& recording, const Instance& instance) {
+  double longest_ns = 0;
+  for (const Id work : instance.works) {
+    if (recording.has_role(work, Role::kPointwise))
+      longest_ns = std::max(longest_ns, recording.duration_ns(work));
+  }
+  return longest_ns;
+}
+
+std::vector<MaskIndexing> mask_indexings(const Recording& recording, const Instance& instance) {
+  std::vector<MaskIndexing> found;
+  MaskIndexing open;
+  for (const Id work : instance.works) {
+    if (recording.operation(work).kind == Kind::kMemset) continue;
+    const bool selects = recording.has_role(work, Role::kSelection);
+    const bool indexes = recording.has_role(work, Role::kIndexing);
+    const bool copies_size = is_value_to_host(recording, work) && !open.kernels.empty();
+    if (copies_size) open.copies.push_back(work);
+    if (selects || (indexes && !open.kernels.empty())) open.kernels.push_back(work);
+    if (!selects && !copies_size) {
+      if (indexes && !open.copies.empty()) found.push_back(open);
+      open = {};
+    }
+  }
+  return found;
+}
+
+/// Kernels that only made the value which is copied: a reduction, and the cast in front of it. At
+/// the end of an instance nothing else can use it.
+Ids kernels_of_value(const Recording& recording, const Instance& instance, std::size_t copy) {
+  Ids kernels;
+  while (copy > 0) {
+    const Id work = instance.works[--copy];
+    const bool reduces = recording.has_role(work, Role::kReduction) && kernels.empty();
+    const bool casts = recording.has_role(work, Role::kCopy) && !kernels.empty();
+    const bool clears = recording.operation(work).kind == Kind::kMemset;
+    if (!reduces && !casts && !clears) break;
+    kernels.push_back(work);
+    if (casts) break;
+  }
+  const bool has_reduction = std::ranges::any_of(
+      kernels, [&](Id kernel) { return recording.has_role(kernel, Role::kReduction); });
+  return has_reduction ? kernels : Ids{};
+}
+
+/// Values at the end of an instance: behind them it launches nothing but others.
+Ids values_only_read(const Recording& recording, const Instance& instance) {
+  Ids removed;
+  std::size_t position = instance.works.size();
+  while (position > 0 && is_value_to_host(recording, instance.works[position - 1])) {
+    const Ids kernels = kernels_of_value(recording, instance, position - 1);
+    if (kernels.empty()) break;
+    append(removed, kernels);
+    position -= 1 + kernels.size();
+  }
+  return removed;
+}
+
+}  // namespace
+
+void find_mask_indexing(const Recording& recording, Findings& findings) {
+  Candidate candidate{"mask_indexing", "", {}, {1, 0.7, 2}, {}};
+  std::size_t count = 0;
+  for (const Instance& instance : recording.instances()) {
+    const double pass_ns = one_pass_ns(recording, instance);
+    for (const MaskIndexing& indexing : mask_indexings(recording, instance)) {
+      const double one_ns = pass_ns > 0 ? pass_ns : recording.duration_ns(indexing.kernels.back());
+      const Ids waits = recording.waits_behind(instance, indexing.copies);
+      candidate.remedy.fused.push_back({indexing.kernels, static_cast<std::int64_t>(one_ns)});
+      append(candidate.remedy.removed, indexing.copies);
+      append(candidate.remedy.removed, waits);
+      findings.claim(indexing.kernels);
+      findings.claim(indexing.copies);
+      findings.claim(waits);
+      ++count;
+    }
+  }
+  if (count == 0) return;
+  candidate.observation = fmt::format("{} wait for the size of their result",
+                                      count_text(recording, count, "indexings by a mask"));
+  candidate.evidence = {{"indexings", static_cast<double>(count)}};
+  findings.add(std::move(candidate));
+}
+
+void find_values_read(const Recording& recording, Findings& findings) {
+  Candidate candidate{"values_read", "", {}, {}, {}};
+  std::size_t count = 0;
+  double waited_ns = 0;
+  for (const Instance& instance : recording.instances()) {
+    Ids copies;
+    for (const Id work : instance.works) {
+      const bool is_value = is_value_to_host(recording, work) && !findings.is_claimed(work);
+      if (is_value) copies.push_back(work);
+    }
+    const Ids waits = recording.waits_behind(instance, copies);
+    if (waits.empty()) continue;
+    append(candidate.remedy.removed, copies);
+    append(candidate.remedy.removed, waits);
+    append(candidate.remedy.removed, values_only_read(recording, instance));
+    findings.claim(copies);
+    findings.claim(waits);
+    count += copies.size();
+    for (const Id wait : waits) {
+      const Operation& recorded = recording.operation(wait);
+      waited_ns += static_cast<double>(recorded.end_ns - recorded.start_ns);
+    }
+  }
+  if (count == 0) return;
+  candidate.observation =
+      fmt::format("{} are copied to the CPU and waited for ({})",
+                  count_text(recording, count, "values"), base::format_ns(waited_ns));
+  candidate.evidence = {{"values", static_cast<double>(count)},
+                        {"values_per_instance", per_instance(recording, count)},
+                        {"waited_ns", waited_ns}};
+  findings.add(std::move(candidate));
+}
+
+void find_synchronizations(const Recording& recording, Findings& findings) {
+  Candidate candidate{"synchronizations", "", {}, {}, {}};
+  double waited_ns = 0;
+  for (const Instance& instance : recording.instances()) {
+    Ids copies;
+    for (const Id work : instance.works) {
+      if (recording.operation(work).kind == Kind::kCopy) copies.push_back(work);
+    }
+    const Ids behind_copies = recording.waits_behind(instance, copies);
+    Ids pending;
+    for (const Id id : instance.calls) {
+      const Operation& operation = recording.operation(id);
+      const bool is_free = operation.kind == Kind::kWait && !findings.is_claimed(id) &&
+                           std::ranges::find(behind_copies, id) == behind_copies.end();
+      if (is_free) pending.push_back(id);
+      if (operation.kind != Kind::kCall) continue;
+      // The thread goes on to launch: nothing of what it waited for was looked at.
+      append(candidate.remedy.removed, pending);
+      pending.clear();
+    }
+  }
+  const Ids& waits = candidate.remedy.removed;
+  if (waits.empty()) return;
+  for (const Id wait : waits) {
+    const Operation& recorded = recording.operation(wait);
+    waited_ns += static_cast<double>(recorded.end_ns - recorded.start_ns);
+  }
+  candidate.observation = fmt::format("{} ({}), behind which it launches on",
+                                      count_text(recording, waits.size(), "synchronizations"),
+                                      base::format_ns(waited_ns));
+  candidate.evidence = {{"synchronizations", static_cast<double>(waits.size())},
+                        {"waited_ns", waited_ns}};
+  findings.add(std::move(candidate));
+}
+
+}  // namespace rangescope::analyze::cures
