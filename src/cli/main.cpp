@@ -10,7 +10,10 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <ucontext.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <exception>
 #include <string_view>
 
 #include "base/signals.hpp"
@@ -44,6 +47,25 @@ int run_on_own_stack(int argc, char** argv) {
   swapcontext(&here, &there);
   return result;
 }
+
+// Where the memory left does not hold an exception either, the C++ library terminates instead of
+// throwing std::bad_alloc. Any other reason to terminate is a defect of ours and aborts.
+[[noreturn]] void end_without_memory() {
+  constexpr std::size_t kLikeAnException = 1024;
+  if (std::current_exception() != nullptr || std::malloc(kLikeAnException) != nullptr) std::abort();
+  constexpr std::string_view kMessage =
+      "rangescope: error: out of memory\n"
+      "rangescope: hint: Raise the limit on memory: ulimit -v unlimited\n";
+  (void)!write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  _exit(static_cast<int>(rangescope::base::Code::kInternal));
+}
+
+void say_when_memory_ends() {
+  std::set_terminate(end_without_memory);
+}
+
+/// Before the initializers of the shared libraries, which take memory too.
+[[gnu::section(".preinit_array"), gnu::used]] void (*const kBeforeLibraries)() = say_when_memory_ends;
 
 }  // namespace
 

@@ -1,6 +1,8 @@
 #include "analyze/tree/recording.hpp"
 
 #include <algorithm>
+#include <map>
+#include <span>
 
 namespace rangescope::analyze {
 namespace {
@@ -38,13 +40,15 @@ std::int64_t recorded_in(const UnlistedOfCell& unlisted) {
   return static_cast<std::int64_t>(unlisted.wall.moments.sum - unlisted.unrecorded.moments.sum);
 }
 
-/// By node: does it, or one of the same tree, owe more than kWorthTaking of its time to recording?
-std::vector<char> worth_taking(const Tree& tree, const std::vector<std::uint32_t>& taken) {
+/// Of the cells of one process, by node: does the node, or one of the same tree, owe more than
+/// kWorthTaking of its time to recording?
+std::vector<char> worth_taking(const Tree& tree, std::span<const std::uint32_t> cells,
+                               const std::vector<double>& added_to_cell) {
   std::vector<double> added(tree.nodes.size(), 0), wall(tree.nodes.size(), 0);
-  for (std::uint32_t o = 0; o < taken.size(); ++o) added[tree.cells[tree.cell[o]].node] += taken[o];
-  for (const auto& [cell, unlisted] : tree.unlisted_of)
-    added[tree.cells[cell].node] += static_cast<double>(recorded_in(unlisted));
-  for (const Cell& cell : tree.cells) wall[cell.node] += static_cast<double>(cell.inclusive_ns);
+  for (const std::uint32_t cell : cells) {
+    added[tree.cells[cell].node] += added_to_cell[cell];
+    wall[tree.cells[cell].node] += static_cast<double>(tree.cells[cell].inclusive_ns);
+  }
   std::vector<char> worth(tree.nodes.size(), 0);
   for (std::size_t i = tree.depth_first.size(); i-- > 0;) {
     const std::uint32_t node = tree.depth_first[i], above = tree.nodes[node].parent;
@@ -53,6 +57,22 @@ std::vector<char> worth_taking(const Tree& tree, const std::vector<std::uint32_t
   }
   for (const std::uint32_t node : tree.depth_first)
     if (const std::uint32_t above = tree.nodes[node].parent; above != kNone) worth[node] = worth[above];
+  return worth;
+}
+
+/// By cell. Each process is judged by itself, as a rank that writes its own digest is.
+std::vector<char> worth_taking(const Tree& tree, const std::vector<std::uint32_t>& taken) {
+  std::vector<double> added(tree.cells.size(), 0);
+  for (std::uint32_t o = 0; o < taken.size(); ++o) added[tree.cell[o]] += taken[o];
+  for (const auto& [cell, unlisted] : tree.unlisted_of) added[cell] += static_cast<double>(recorded_in(unlisted));
+  std::map<std::uint32_t, std::vector<std::uint32_t>> cells_of_process;
+  for (std::uint32_t cell = 0; cell < tree.cells.size(); ++cell)
+    cells_of_process[tree.cells[cell].process].push_back(cell);
+  std::vector<char> worth(tree.cells.size(), 0);
+  for (const auto& [process, cells] : cells_of_process) {
+    const std::vector<char> worth_of_node = worth_taking(tree, cells, added);
+    for (const std::uint32_t cell : cells) worth[cell] = worth_of_node[tree.cells[cell].node];
+  }
   return worth;
 }
 
@@ -70,7 +90,7 @@ void take_out_recording(const model::Session& session, Tree& tree) {
   if (std::find(worth.begin(), worth.end(), 1) == worth.end()) return;
   std::vector<std::int64_t> exclusive(tree.cells.size(), 0), until(tree.cells.size(), INT64_MIN);
   for (std::uint32_t o = 0; o < taken.size(); ++o) {
-    if (worth[tree.cells[tree.cell[o]].node] == 0) taken[o] = 0;
+    if (worth[tree.cell[o]] == 0) taken[o] = 0;
     if (taken[o] == 0) continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
     if (range.start_ns >= until[tree.cell[o]]) {  // else one around it, of the same region (kDeepest), has this time
@@ -83,7 +103,7 @@ void take_out_recording(const model::Session& session, Tree& tree) {
       exclusive[tree.cell[o]] -= session.unlisted_inside[i].recorded_ns;
   }
   for (auto& [cell, unlisted] : tree.unlisted_of) {
-    if (worth[tree.cells[cell].node] == 0) continue;
+    if (worth[cell] == 0) continue;
     const std::int64_t recorded = recorded_in(unlisted);
     tree.cells[cell].recorded_ns += static_cast<std::uint64_t>(recorded);
     exclusive[cell] += recorded - unlisted.inside_recorded_ns;

@@ -111,6 +111,8 @@ constexpr std::string_view kReplacedByCure[] = {"waits_for_cpu", "launch_bound",
                                                 "copies",        "gpu_bound",    "idle_gpu"};
 /// Of what happens once: a note, unless nothing else is left.
 constexpr std::string_view kOnce[] = {"warm_up", "start_up", "outside_ranges", "compilation"};
+/// One rank that holds up the others: the cause of waits that a cure would only move.
+constexpr std::string_view kOfRanks[] = {"slow_gpu", "slow_host", "slow_link", "uneven_work", "straggler"};
 
 bool is_of(const model::Verdict& verdict, std::span<const std::string_view> kinds) {
   return std::ranges::find(kinds, verdict.kind) != kinds.end();
@@ -123,6 +125,10 @@ bool happens_once(const model::Verdict& verdict) {
 
 bool has_cure(const model::Verdict& verdict) {
   return !verdict.cure.empty();
+}
+
+bool names_a_cause(const model::Verdict& verdict) {
+  return has_cure(verdict) || is_of(verdict, kOfRanks);
 }
 
 bool is_made_of_session(const model::Verdict& verdict) {
@@ -138,14 +144,16 @@ bool costs_each_time(const model::Verdict& verdict) {
 /// The largest of them becomes the last note; the others go.
 void keep_one_of_once(std::vector<model::Verdict>& found) {
   if (std::ranges::none_of(found, costs_each_time)) return;
-  const auto last = std::ranges::stable_partition(found, std::not_fn(happens_once));
-  if (last.empty()) return;
-  const auto saved_ns = [](const model::Verdict& verdict) { return verdict.saves_ns.value_or(0); };
-  model::Verdict largest = *std::ranges::max_element(last, {}, saved_ns);
+  const auto once = std::stable_partition(found.begin(), found.end(), std::not_fn(happens_once));
+  if (once == found.end()) return;
+  const auto saves_less = [](const model::Verdict& a, const model::Verdict& b) {
+    return a.saves_ns.value_or(0) < b.saves_ns.value_or(0);
+  };
+  model::Verdict largest = *std::max_element(once, found.end(), saves_less);
   largest.severity = model::Weight::kNote;
   largest.saves_ns.reset();
   largest.saves_share.reset();
-  found.erase(last.begin(), found.end());
+  found.erase(once, found.end());
   found.push_back(std::move(largest));
 }
 
@@ -155,14 +163,14 @@ void drop_replaced(std::vector<model::Verdict>& found) {
   std::erase_if(found, is_replaced);
 }
 
-/// Savings shown together are of what is done together, and do not exceed the run: those of lines
-/// without a cure are bounds, each for itself.
+/// Savings shown together are of what is done together, and do not exceed the run: next to a cure,
+/// those of lines that name no cause are bounds, each for itself.
 void drop_savings_beyond(double run_ns, std::vector<model::Verdict>& found) {
   const bool any_cure = std::ranges::any_of(found, has_cure);
   double together_ns = 0;
   for (model::Verdict& verdict : found) {
     if (!verdict.saves_ns) continue;
-    const bool is_joint = !any_cure || has_cure(verdict);
+    const bool is_joint = !any_cure || names_a_cause(verdict);
     if (is_joint && together_ns + *verdict.saves_ns <= run_ns) {
       together_ns += *verdict.saves_ns;
       continue;
@@ -391,7 +399,8 @@ void judge(model::Report& report, std::string_view named) {
   // By what they come to, before those that say where time goes alone lose it.
   std::stable_sort(found.begin(), found.end(), [](const model::Verdict& a, const model::Verdict& b) {
     const auto weight = [](const model::Verdict& one) {
-      return std::tuple(one.kind == kHung, one.severity, has_cure(one), one.saves_ns.value_or(-1));
+      return std::tuple(one.kind == kHung, one.severity, is_of(one, kOfRanks), has_cure(one),
+                        one.saves_ns.value_or(-1));
     };
     return weight(a) > weight(b);
   });
