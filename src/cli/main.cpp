@@ -65,7 +65,8 @@ void say_when_memory_ends() {
 }
 
 /// Before the initializers of the shared libraries, which take memory too.
-[[gnu::section(".preinit_array"), gnu::used]] void (*const kBeforeLibraries)() = say_when_memory_ends;
+using Initializer = void (*)();
+[[gnu::section(".preinit_array"), gnu::used]] const Initializer kFirst = say_when_memory_ends;
 
 }  // namespace
 

@@ -64,7 +64,7 @@ std::vector<char> worth_taking(const Tree& tree, std::span<const std::uint32_t> 
 std::vector<char> worth_taking(const Tree& tree, const std::vector<std::uint32_t>& taken) {
   std::vector<double> added(tree.cells.size(), 0);
   for (std::uint32_t o = 0; o < taken.size(); ++o) added[tree.cell[o]] += taken[o];
-  for (const auto& [cell, unlisted] : tree.unlisted_of) added[cell] += static_cast<double>(recorded_in(unlisted));
+  for (const auto& [cell, unlisted] : tree.unlisted_of) added[cell] += recorded_in(unlisted);
   std::map<std::uint32_t, std::vector<std::uint32_t>> cells_of_process;
   for (std::uint32_t cell = 0; cell < tree.cells.size(); ++cell)
     cells_of_process[tree.cells[cell].process].push_back(cell);

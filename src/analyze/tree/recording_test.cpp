@@ -41,6 +41,20 @@ TEST(Recording, StaysInLongRanges) {
   for (const auto& region : Nested(10, 100'000).regions()) EXPECT_EQ(region.wall.profiler_ns, 0);
 }
 
+/// As the digests that two ranks write do.
+TEST(Recording, EachProcessIsJudgedByItself) {
+  Nested nested(10, 30);
+  const std::uint32_t slow = nested.process(2), slow_thread = nested.thread(slow, 3);
+  nested.session.processes[slow].range_own_ns = 20;
+  nested.session.processes[slow].range_pair_ns = 60;
+  nested.range(slow_thread, "outer", 1000, 1'001'000);
+  nested.range(slow_thread, "inner", 1100, 1'000'900);
+  const auto regions = nested.regions();
+  EXPECT_EQ(regions.at(0).wall.profiler_ns, 20 + 10 * 60);
+  EXPECT_EQ(regions.at(0).wall.inclusive_ns, 1400 - 620 + 1'000'000);
+  EXPECT_EQ(regions.at(1).wall.profiler_ns, 10 * 20);
+}
+
 TEST(Recording, IsTakenOutOfAWholeTreeOrNotAtAll) {
   Nested nested(1, 100'000);
   std::int64_t at = nested.session.end_ns + 100;

@@ -112,7 +112,9 @@ constexpr std::string_view kReplacedByCure[] = {"waits_for_cpu", "launch_bound",
 /// Of what happens once: a note, unless nothing else is left.
 constexpr std::string_view kOnce[] = {"warm_up", "start_up", "outside_ranges", "compilation"};
 /// One rank that holds up the others: the cause of waits that a cure would only move.
-constexpr std::string_view kOfRanks[] = {"slow_gpu", "slow_host", "slow_link", "uneven_work", "straggler"};
+constexpr std::string_view kOfRanks[] = {
+    "slow_gpu", "slow_host", "slow_link", "uneven_work", "straggler",
+};
 
 bool is_of(const model::Verdict& verdict, std::span<const std::string_view> kinds) {
   return std::ranges::find(kinds, verdict.kind) != kinds.end();
