@@ -26,7 +26,8 @@ def commands(root, preset):
     with open(f"{root}/build/{preset}/compile_commands.json", encoding="utf-8") as database:
         entries = json.load(database)
     return [entry for entry in entries
-            if "/third_party/" not in entry["file"] and entry["file"].endswith((".cpp", ".cxx", ".c"))]
+            if "/third_party/" not in entry["file"] and "/cmake_pch." not in entry["file"]
+            and entry["file"].endswith((".cpp", ".cxx", ".c"))]
 
 
 def syntax_arguments(entry):
@@ -41,7 +42,8 @@ def syntax_arguments(entry):
 
 
 def run(arguments, folder):
-    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, errors="replace",
+                          check=False)
     return done.returncode, done.stdout + done.stderr
 
 
