@@ -1,7 +1,9 @@
 #include "analyze/memory/memory.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -53,6 +55,32 @@ AskedPoints asked_points(const Session& session) {
   return points;
 }
 
+/// What an allocator held of its device over time.
+class Reserved {
+ public:
+  Reserved(const Session& session, std::uint32_t allocator) {
+    for (const model::ReservedMemory& reserved : session.allocators.reserved)
+      if (reserved.allocator == allocator) changes_.push_back(reserved);
+  }
+
+  /// Before the first change that was recorded what it was then; nothing where none was.
+  [[nodiscard]] std::optional<double> at(std::int64_t at_ns) const {
+    if (changes_.empty()) return std::nullopt;
+    const auto next = std::ranges::upper_bound(changes_, at_ns, {}, &model::ReservedMemory::at_ns);
+    const auto latest = next == changes_.begin() ? next : std::prev(next);
+    return static_cast<double>(latest->bytes);
+  }
+
+  [[nodiscard]] std::optional<double> highest() const {
+    if (changes_.empty()) return std::nullopt;
+    const auto highest = std::ranges::max_element(changes_, {}, &model::ReservedMemory::bytes);
+    return static_cast<double>(highest->bytes);
+  }
+
+ private:
+  std::vector<model::ReservedMemory> changes_;  ///< in order of time
+};
+
 class MemoryOfReport {
  public:
   MemoryOfReport(const Regions& regions, model::Report& report)
@@ -97,12 +125,14 @@ class MemoryOfReport {
     out.peak_at_ns = std::max(0.0, since_begin(peak_at_ns));
     out.steps = std::ssize(steps_.ends_ns);
     const std::vector<MemoryUse> uses = memory_uses(session_, allocator, usage, steps_);
+    const Reserved reserved(session_, allocator);
     count_allocations(allocator, out);
     add_parts(allocator, peak_at_ns, uses, out);
-    add_reserved(allocator, peak_at_ns, out);
-    add_failure(allocator, usage, out);
+    out.peak_reserved_bytes = reserved.highest();
+    out.reserved_at_peak_bytes = reserved.at(peak_at_ns);
+    add_failure(allocator, usage, reserved, out);
     add_growth(allocator, usage, out);
-    add_points(allocator, usage, out);
+    add_points(usage, reserved, out);
     report_.memory.push_back(std::move(out));
   }
 
@@ -177,28 +207,8 @@ class MemoryOfReport {
     if (out.peak_bytes > 0) out.owned_share = owned_bytes / out.peak_bytes;
   }
 
-  /// What the allocator held of the device at a time; nothing where that was not recorded.
-  [[nodiscard]] std::optional<double> reserved_at(std::uint32_t allocator,
-                                                  std::int64_t at_ns) const {
-    std::optional<double> bytes;
-    for (const model::ReservedMemory& reserved : session_.allocators.reserved) {
-      if (reserved.allocator != allocator) continue;
-      if (bytes && reserved.at_ns > at_ns) break;
-      bytes = static_cast<double>(reserved.bytes);
-    }
-    return bytes;
-  }
-
-  void add_reserved(std::uint32_t allocator, std::int64_t peak_at_ns, DeviceMemory& out) const {
-    for (const model::ReservedMemory& reserved : session_.allocators.reserved) {
-      if (reserved.allocator != allocator) continue;
-      const double highest = out.peak_reserved_bytes.value_or(0);
-      out.peak_reserved_bytes = std::max(highest, static_cast<double>(reserved.bytes));
-    }
-    out.reserved_at_peak_bytes = reserved_at(allocator, peak_at_ns);
-  }
-
-  void add_failure(std::uint32_t allocator, const MemoryUsage& usage, DeviceMemory& out) {
+  void add_failure(std::uint32_t allocator, const MemoryUsage& usage, const Reserved& reserved,
+                   DeviceMemory& out) {
     const auto& failures = session_.allocators.failures;
     for (std::size_t i = 0; i < failures.size(); ++i) {
       const model::FailedAllocation& failed = failures[i];
@@ -213,7 +223,7 @@ class MemoryOfReport {
       failure.asked_bytes = static_cast<double>(failed.bytes);
       failure.free_bytes = static_cast<double>(failed.free_bytes);
       failure.in_use_bytes = usage.at(failed.at_ns);
-      failure.reserved_bytes = reserved_at(allocator, failed.at_ns).value_or(0);
+      failure.reserved_bytes = reserved.at(failed.at_ns).value_or(0);
     }
   }
 
@@ -257,7 +267,7 @@ class MemoryOfReport {
   }
 
   /// The highest of each of kMostPoints stretches.
-  void add_points(std::uint32_t allocator, const MemoryUsage& usage, DeviceMemory& out) const {
+  void add_points(const MemoryUsage& usage, const Reserved& reserved, DeviceMemory& out) const {
     const auto times = usage.times();
     const std::int64_t first_ns = times.front();
     const std::int64_t stretch_ns =
@@ -272,7 +282,7 @@ class MemoryOfReport {
       model::MemoryPoint& point = out.points.emplace_back();
       point.at_ns = std::max(0.0, since_begin(times[highest]));
       point.allocated_bytes = usage.after_event(highest);
-      point.reserved_bytes = reserved_at(allocator, times[highest]);
+      point.reserved_bytes = reserved.at(times[highest]);
     }
   }
 

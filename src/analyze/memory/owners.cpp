@@ -26,10 +26,6 @@ bool is_of_library(std::string_view file) {
   return is_installed || !is_python;
 }
 
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.find_last_of('/') + 1);
-}
-
 }  // namespace
 
 MemoryOwners::MemoryOwners(const Regions& regions, const Contexts& contexts, const Steps& steps)
@@ -119,7 +115,7 @@ std::string MemoryOwners::text_of_frames(const std::vector<std::uint32_t>& frame
   const model::AllocationFrame* frame = of_program != nullptr ? of_program : first_python;
   if (frame == nullptr) return {};
   return fmt::format("{} ({}:{})", strings.view(frame->function),
-                     base_name(strings.view(frame->file)), frame->line);
+                     base::file_name(strings.view(frame->file)), frame->line);
 }
 
 std::uint32_t MemoryOwners::of_stack(std::uint32_t stack) {
