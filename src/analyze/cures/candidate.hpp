@@ -6,12 +6,14 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "analyze/cures/recording.hpp"
 #include "analyze/cures/remedy.hpp"
+#include "analyze/cures/stack_samples.hpp"
 
 namespace rangescope::analyze::cures {
 
@@ -26,7 +28,8 @@ struct Candidate {
 /// Candidates so far, and the work that they explain.
 class Findings {
  public:
-  explicit Findings(const Recording& recording) : claimed_(recording.graph().size()) {}
+  explicit Findings(const Recording& recording)
+      : session_(recording.session()), claimed_(recording.graph().size()) {}
 
   [[nodiscard]] bool is_claimed(Id id) const { return claimed_[id]; }
   void claim(const Ids& ids) {
@@ -34,14 +37,33 @@ class Findings {
   }
   void add(Candidate candidate) { candidates_.push_back(std::move(candidate)); }
   [[nodiscard]] const std::vector<Candidate>& candidates() const { return candidates_; }
+  /// Sorted when the first family asks for them.
+  [[nodiscard]] const StackSamples& samples() {
+    if (!samples_) samples_.emplace(session_);
+    return *samples_;
+  }
 
  private:
+  const model::Session& session_;
+  std::optional<StackSamples> samples_;
   std::vector<bool> claimed_;
   std::vector<Candidate> candidates_;
 };
 
 inline void append(Ids& ids, const Ids& more) {
   ids.insert(ids.end(), more.begin(), more.end());
+}
+
+/// The GPU work of all instances that fits.
+template <class Fits>
+[[nodiscard]] Ids works_that(const Recording& recording, Fits fits) {
+  Ids works;
+  for (const Instance& instance : recording.instances()) {
+    for (const Id work : instance.works) {
+      if (fits(work)) works.push_back(work);
+    }
+  }
+  return works;
 }
 
 /// How many there are in an instance, on average.

@@ -11,25 +11,23 @@ namespace rangescope::analyze::cures {
 namespace {
 
 bool is_link(const Recording& recording, const Findings& findings, Id work) {
-  const bool is_element_wise =
-      recording.has_role(work, Role::kPointwise) || recording.has_role(work, Role::kCopy);
-  return is_element_wise && !findings.is_claimed(work);
-}
-
-std::uint32_t name_of(const Recording& recording, Id kernel) {
-  return recording.session().kernels[recording.operation(kernel).source].name;
+  return recording.is_element_wise(work) && !findings.is_claimed(work);
 }
 
 /// The smallest distance at which names repeat through all of the chain; its length where they do
-/// not.
+/// not. Linear: what is left of it by the longest beginning that is its end too (Knuth, Morris and
+/// Pratt's table).
 std::size_t period_of(const Recording& recording, const Ids& chain) {
-  for (std::size_t period = 1; period < chain.size(); ++period) {
-    bool repeats = true;
-    for (std::size_t index = period; index < chain.size() && repeats; ++index)
-      repeats = name_of(recording, chain[index]) == name_of(recording, chain[index - period]);
-    if (repeats) return period;
+  const auto are_same = [&](std::size_t left, std::size_t right) {
+    return recording.name_of(chain[left]) == recording.name_of(chain[right]);
+  };
+  std::vector<std::size_t> border(chain.size(), 0);  // by the last kernel of each beginning
+  for (std::size_t index = 1; index < chain.size(); ++index) {
+    std::size_t length = border[index - 1];
+    while (length > 0 && !are_same(index, length)) length = border[length - 1];
+    border[index] = are_same(index, length) ? length + 1 : 0;
   }
-  return chain.size();
+  return chain.empty() ? 0 : chain.size() - border.back();
 }
 
 class Chains {

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "analyze/cures/candidate.hpp"
 #include "analyze/cures/catalog.hpp"
+#include "analyze/statistics/stretches.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 
 namespace rangescope::analyze::cures {
@@ -177,16 +178,16 @@ std::string interval_text(double ns, double error_ns) {
 
 /// How many threads are in the loop at once: what each of them saves, the run saves once.
 double side_by_side(const std::vector<Span>& loop) {
-  std::vector<Span> by_start = loop;
-  std::ranges::sort(by_start, {}, &Span::start_ns);
-  double together_ns = 0, covered_ns = 0;
-  std::int64_t covered_until_ns = std::numeric_limits<std::int64_t>::min();
-  for (const Span& span : by_start) {
-    together_ns += static_cast<double>(span.end_ns - span.start_ns);
-    const std::int64_t from_ns = std::max(span.start_ns, covered_until_ns);
-    covered_ns += static_cast<double>(std::max<std::int64_t>(0, span.end_ns - from_ns));
-    covered_until_ns = std::max(covered_until_ns, span.end_ns);
-  }
+  analyze::Spans spans;
+  for (const Span& span : loop) spans.emplace_back(span.start_ns, span.end_ns);
+  const auto sum_of = [](const analyze::Spans& all) {
+    double sum_ns = 0;
+    for (const auto& [start_ns, end_ns] : all) sum_ns += static_cast<double>(end_ns - start_ns);
+    return sum_ns;
+  };
+  const double together_ns = sum_of(spans);
+  analyze::unite(spans);
+  const double covered_ns = sum_of(spans);
   return covered_ns > 0 ? std::max(1.0, together_ns / covered_ns) : 1;
 }
 
@@ -198,12 +199,6 @@ std::optional<std::uint32_t> region_of(const model::Report& report,
     if (is_aggregate && candidate.path == path) return region;
   }
   return std::nullopt;
-}
-
-std::string path_text(const std::vector<std::string>& path) {
-  std::string text;
-  for (const std::string& name : path) text += (text.empty() ? "" : " > ") + name;
-  return text;
 }
 
 std::string loop_text(const Recording& recording) {
@@ -231,7 +226,7 @@ class Lines {
     verdict.evidence = candidate.evidence;
     verdict.evidence["replay_error"] = recording_.predictor().replay_error(recording_.loop());
     const std::vector<std::string> path = recording_.path_of(place_of_change(candidate));
-    verdict.path = path_text(path);
+    verdict.path = base::join(path, " > ");
     verdict.region = region_of(report_, path);
     add_saving(choice, verdict);
     verdict.text = text_of(choice, cure, first_ns);
@@ -305,7 +300,8 @@ void add_cures(const model::Session& session, const Reference& reference, const 
                model::Report& report) {
   constexpr std::size_t kMostLines = 5;
   if (!has_timeline(session)) return;
-  const Recording recording(session, peaks_of(session, reference, device));
+  const auto tracing_ns = static_cast<std::int64_t>(reference.replay_costs.tracing_ns.expected);
+  const Recording recording(session, peaks_of(session, reference, device), tracing_ns);
   if (recording.loop().empty() || recording.instances().empty()) return;
   const std::vector<Candidate> candidates = candidates_of(recording);
   if (candidates.empty()) return;

@@ -63,9 +63,18 @@ model::Peaks h100() {
   return peaks;
 }
 
+/// What recording adds to a call, as conf/replay/costs.yaml has it.
+constexpr std::int64_t kTracing_ns = 1'300;
+
+Reference reference() {
+  Reference costs;
+  costs.replay_costs.tracing_ns.expected = kTracing_ns;
+  return costs;
+}
+
 std::set<std::string> cures_in(const Steps& steps) {
   const model::Peaks peaks = h100();
-  const Recording recording(steps.session(), &peaks);
+  const Recording recording(steps.session(), &peaks, kTracing_ns);
   std::set<std::string> cures;
   for (const Candidate& candidate : candidates_of(recording)) cures.emplace(candidate.cure);
   return cures;
@@ -333,7 +342,7 @@ TEST(CureLines, ALineSaysWhatToTryAndWhatTheLoopTakesThen) {
   const Steps steps = launch_bound();
   model::Report report;
   report.run.duration_ns = 100e6;
-  add_cures(steps.session(), {}, "", report);
+  add_cures(steps.session(), reference(), "", report);
   ASSERT_FALSE(report.verdict.empty());
   const model::Verdict& line = report.verdict.front();
   EXPECT_EQ(line.cure, "cuda_graph");
@@ -354,7 +363,7 @@ TEST(CureLines, TheSavingsOfAllLinesAreThoseOfAllChangesTogether) {
   });
   model::Report report;
   report.run.duration_ns = 100e6;
-  add_cures(steps.session(), {}, "", report);
+  add_cures(steps.session(), reference(), "", report);
   ASSERT_GE(report.verdict.size(), 2u);
   double together_ns = 0;
   for (std::size_t line = 0; line < report.verdict.size(); ++line) {
@@ -371,7 +380,7 @@ TEST(CureLines, NoneWithoutTheWorkOfTheGpu) {
   Steps steps = launch_bound();
   steps.session().unrecorded.kernels = true;
   model::Report report;
-  add_cures(steps.session(), {}, "", report);
+  add_cures(steps.session(), reference(), "", report);
   EXPECT_TRUE(report.verdict.empty());
 }
 

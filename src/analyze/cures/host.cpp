@@ -5,7 +5,6 @@
 #include <map>
 
 #include "analyze/cures/candidate.hpp"
-#include "analyze/cures/stack_samples.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 
@@ -143,9 +142,8 @@ std::vector<Batch> batches_of(const Recording& recording, const Findings& findin
   std::vector<Batch> batches;
   for (const Instance& instance : recording.instances()) {
     for (const Id work : instance.works) {
-      const bool is_batch = recording.operation(work).kind == Kind::kCopy &&
-                            recording.copy(work).kind == model::CopyKind::kHostToDevice &&
-                            recording.copy(work).bytes >= kBatch_bytes;
+      const bool is_batch =
+          recording.is_copy_to_gpu(work) && recording.copy(work).bytes >= kBatch_bytes;
       if (!is_batch) continue;
       const Id call = replay::launch_of(recording.graph(), work);
       const auto position = std::ranges::lower_bound(instance.calls, call);
@@ -210,7 +208,7 @@ void find_allocations(const Recording& recording, Findings& findings) {
   if (!pinned.empty())
     add_allocation_calls(recording, findings, "pinned_allocations", std::move(pinned));
   if (are_recorded) return;
-  const StackSamples samples(recording.session());
+  const StackSamples& samples = findings.samples();
   if (!samples.empty()) find_sampled_allocations(recording, samples, findings);
 }
 
@@ -220,7 +218,7 @@ void find_batches_on_main_thread(const Recording& recording, Findings& findings)
   Ids stretches;
   for (const Batch& batch : batches) stretches.push_back(batch.stretch);
   findings.claim(stretches);
-  const StackSamples samples(recording.session());
+  const StackSamples& samples = findings.samples();
   const bool has_memory = recording.peaks() != nullptr && recording.peaks()->memory_bytes_per_s > 0;
   if (has_memory && is_indexing(recording, samples, stretches))
     return add_cpu_indexing(recording, findings, batches, stretches);

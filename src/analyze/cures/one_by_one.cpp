@@ -28,15 +28,11 @@ struct Run {
   std::size_t pattern = 1;
 };
 
-std::uint32_t kernel_id(const Recording& recording, Id kernel) {
-  return recording.session().kernels[recording.operation(kernel).source].name;
-}
-
 std::size_t repeated_length(const Recording& recording, std::span<const Id> kernels,
                             std::size_t pattern) {
   std::size_t length = std::min(pattern, kernels.size());
   while (length < kernels.size() &&
-         kernel_id(recording, kernels[length]) == kernel_id(recording, kernels[length - pattern]))
+         recording.name_of(kernels[length]) == recording.name_of(kernels[length - pattern]))
     ++length;
   return length - length % pattern;
 }

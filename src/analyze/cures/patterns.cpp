@@ -11,10 +11,6 @@
 namespace rangescope::analyze::cures {
 namespace {
 
-bool is_element_wise(const Recording& recording, Id work) {
-  return recording.has_role(work, Role::kPointwise) || recording.has_role(work, Role::kCopy);
-}
-
 /// Kernels from `first` to `last`, both included.
 Ids between(const Instance& instance, std::size_t first, std::size_t last) {
   const auto begin = instance.kernels.begin();
@@ -26,12 +22,12 @@ Ids between(const Instance& instance, std::size_t first, std::size_t last) {
 std::optional<double> one_pass(const Recording& recording, const Ids& works) {
   double largest = 0;
   for (const Id work : works) {
-    if (is_element_wise(recording, work)) largest = std::max(largest, recording.elements(work));
+    if (recording.is_element_wise(work)) largest = std::max(largest, recording.elements(work));
   }
   std::optional<double> cheapest_ns;
   for (const Id work : works) {
     const bool is_full =
-        is_element_wise(recording, work) && are_equal_sizes(recording.elements(work), largest);
+        recording.is_element_wise(work) && are_equal_sizes(recording.elements(work), largest);
     if (!is_full) continue;
     const double ns = recording.duration_ns(work);
     if (!cheapest_ns || ns < *cheapest_ns) cheapest_ns = ns;
@@ -87,7 +83,7 @@ std::optional<Sequence> attention_around(const Recording& recording, const Insta
   constexpr std::size_t kMostBetween = 4;
   if (!recording.has_role(instance.kernels[softmax], Role::kSoftmax)) return std::nullopt;
   const auto is_between = [&](std::size_t index) {
-    return is_element_wise(recording, instance.kernels[index]);
+    return recording.is_element_wise(instance.kernels[index]);
   };
   const auto is_product = [&](std::size_t index) {
     return recording.has_role(instance.kernels[index], Role::kProduct);
@@ -171,17 +167,17 @@ std::optional<Sequence> normalization_around(const Recording& recording, const I
            recording.is_named(instance.kernels[index], "sqrt_kernel");
   };
   while (root < instance.kernels.size() && root - mean <= kMostBetween && !is_root(root) &&
-         is_element_wise(recording, instance.kernels[root]))
+         recording.is_element_wise(instance.kernels[root]))
     ++root;
   if (root >= instance.kernels.size() || !is_root(root)) return std::nullopt;
   std::size_t first = mean, last = root;
   const auto is_before = [&](std::size_t index) {
-    return is_element_wise(recording, instance.kernels[index]) ||
+    return recording.is_element_wise(instance.kernels[index]) ||
            recording.is_named(instance.kernels[index], "MeanOps");
   };
   while (first > 0 && mean - first < kMostBefore && is_before(first - 1)) --first;
   while (last + 1 < instance.kernels.size() && last - root < kMostBetween &&
-         is_element_wise(recording, instance.kernels[last + 1]))
+         recording.is_element_wise(instance.kernels[last + 1]))
     ++last;
   Ids works = between(instance, first, last);
   const auto one_ns = one_pass(recording, works);

@@ -7,17 +7,6 @@
 namespace rangescope::analyze::cures {
 namespace {
 
-template <class Fits>
-Ids kernels_in_loop(const Recording& recording, Fits fits) {
-  Ids kernels;
-  for (const Instance& instance : recording.instances()) {
-    for (const Id work : instance.works) {
-      if (recording.is_kernel(work) && fits(work)) kernels.push_back(work);
-    }
-  }
-  return kernels;
-}
-
 double peak(const model::Peaks& peaks, const char* precision) {
   const auto found = peaks.flop_per_s.find(precision);
   return found == peaks.flop_per_s.end() ? 0 : found->second;
@@ -36,8 +25,9 @@ void find_fp32_products(const Recording& recording, Findings& findings) {
   const double fp32 = peak(*recording.peaks(), "fp32");
   const double tf32 = peak(*recording.peaks(), "tensor_tf32");
   if (!(fp32 > 0) || tf32 <= fp32) return;
-  const Ids products =
-      kernels_in_loop(recording, [&](Id kernel) { return recording.traits(kernel).on_fp32_units; });
+  const Ids products = works_that(recording, [&](Id work) {
+    return recording.is_kernel(work) && recording.traits(work).on_fp32_units;
+  });
   if (products.empty()) return;
   // A small product does not come as near to the tensor cores' peak as to that of the FP32 units.
   constexpr double kFartherFromPeak = 1.5;
@@ -54,8 +44,9 @@ void find_fp32_products(const Recording& recording, Findings& findings) {
 }
 
 void find_unaligned_products(const Recording& recording, Findings& findings) {
-  const Ids products =
-      kernels_in_loop(recording, [&](Id kernel) { return recording.traits(kernel).is_unaligned; });
+  const Ids products = works_that(recording, [&](Id work) {
+    return recording.is_kernel(work) && recording.traits(work).is_unaligned;
+  });
   if (products.empty()) return;
   // 154 TFLOP/s of kernels with loads of single elements, 650 to 820 of aligned ones (H100).
   constexpr replay::Parameter kOfUnaligned{0.2, 0.15, 0.4};

@@ -11,9 +11,6 @@
 namespace rangescope::analyze::cures {
 namespace {
 
-/// What CUPTI's records add to a launch: 1.4 to 2.8 us on an H100, of which the call itself holds
-/// the most.
-constexpr std::int64_t kTracing_ns = 1'300;
 constexpr double kMostOfLoop = 0.8;
 constexpr double kMostOfOperations = 0.8;
 constexpr std::size_t kRepeated = 3;
@@ -42,10 +39,11 @@ double length(const Span& span) {
 
 }  // namespace
 
-Recording::Recording(const model::Session& session, const model::Peaks* peaks)
+Recording::Recording(const model::Session& session, const model::Peaks* peaks,
+                     std::int64_t tracing_ns)
     : session_(session),
       peaks_(peaks),
-      predictor_(replay::graph_of(session), kTracing_ns),
+      predictor_(replay::graph_of(session), tracing_ns),
       lanes_(predictor_.graph()),
       traits_(traits_of_all(session)),
       works_(works_by_call(predictor_.graph())) {
@@ -165,18 +163,28 @@ void Recording::fill(std::uint32_t index) {
   }
 }
 
+std::uint32_t Recording::name_of(Id kernel) const {
+  return session_.kernels[operation(kernel).source].name;
+}
+
 std::string_view Recording::kernel_name(Id kernel) const {
-  const model::KernelName& name =
-      session_.kernel_names[session_.kernels[operation(kernel).source].name];
-  return session_.strings.view(name.demangled);
+  return session_.strings.view(session_.kernel_names[name_of(kernel)].demangled);
 }
 
 const KernelTraits& Recording::traits(Id kernel) const {
-  return traits_[session_.kernels[operation(kernel).source].name];
+  return traits_[name_of(kernel)];
 }
 
 bool Recording::has_role(Id work, Role role) const {
   return is_kernel(work) && traits(work).role == role;
+}
+
+bool Recording::is_element_wise(Id work) const {
+  return has_role(work, Role::kPointwise) || has_role(work, Role::kCopy);
+}
+
+bool Recording::is_copy_to_gpu(Id work) const {
+  return operation(work).kind == Kind::kCopy && copy(work).kind == model::CopyKind::kHostToDevice;
 }
 
 bool Recording::is_named(Id work, std::string_view part) const {
@@ -213,18 +221,12 @@ double Recording::duration_ns(const Ids& ids) const {
 }
 
 Ids Recording::waits_behind(const Instance& instance, const Ids& copies) const {
-  // What a framework does between a copy and the wait for it.
-  constexpr std::int64_t kSameCall_ns = 50'000;
   Ids waits;
   for (const Id copy : copies) {
     const Id call = replay::launch_of(graph(), copy);
-    auto next = std::ranges::upper_bound(instance.calls, call);
-    for (; call != model::kNone && next != instance.calls.end(); ++next) {
-      const Operation& behind = operation(*next);
-      const bool is_short = behind.kind == Kind::kStretch && behind.duration_ns <= kSameCall_ns;
-      if (behind.kind == Kind::kWait) waits.push_back(*next);
-      if (behind.kind != Kind::kWait && !is_short) break;
-    }
+    if (call == model::kNone) continue;
+    const Ids behind = replay::waits_behind(graph(), instance.calls, call);
+    waits.insert(waits.end(), behind.begin(), behind.end());
   }
   return waits;
 }

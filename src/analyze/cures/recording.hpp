@@ -40,7 +40,8 @@ struct Instance {
 class Recording {
  public:
   /// `peaks`: of the GPU, nullptr where they are not known.
-  Recording(const model::Session& session, const model::Peaks* peaks);
+  /// `tracing_ns`: what recording a call added to it.
+  Recording(const model::Session& session, const model::Peaks* peaks, std::int64_t tracing_ns);
 
   [[nodiscard]] const model::Session& session() const { return session_; }
   [[nodiscard]] const model::Peaks* peaks() const { return peaks_; }
@@ -57,9 +58,14 @@ class Recording {
 
   [[nodiscard]] const Operation& operation(Id id) const { return graph().operations[id]; }
   [[nodiscard]] bool is_kernel(Id id) const { return operation(id).kind == Kind::kKernel; }
+  /// Index into Session::kernel_names.
+  [[nodiscard]] std::uint32_t name_of(Id kernel) const;
   [[nodiscard]] std::string_view kernel_name(Id kernel) const;
   [[nodiscard]] const KernelTraits& traits(Id kernel) const;
   [[nodiscard]] bool has_role(Id work, Role role) const;
+  /// A kernel that makes each element from elements at the same place, or copies them.
+  [[nodiscard]] bool is_element_wise(Id work) const;
+  [[nodiscard]] bool is_copy_to_gpu(Id work) const;
   /// A kernel of that role, with that part in its name.
   [[nodiscard]] bool is_named(Id work, std::string_view part) const;
   [[nodiscard]] const model::Copy& copy(Id copy) const;

@@ -11,8 +11,6 @@ using replay::Id;
 using replay::Operation;
 
 constexpr std::int64_t kGraphLaunch_ns = 10'000;
-/// A copy into one buffer while the other one is read.
-constexpr std::uint32_t kBuffers = 2;
 /// Batches that each worker may be ahead (torch.utils.data's prefetch_factor).
 constexpr std::uint32_t kAhead = 2;
 
@@ -63,15 +61,14 @@ Graph fuse(const Remedy& remedy, const Graph& graph, const Places& places, doubl
 Graph copy_ahead(const Remedy& remedy, const Graph& graph, const Places& places,
                  double bytes_per_s) {
   std::vector<Id> copies;
-  std::vector<std::int64_t> durations_ns;
+  std::vector<double> bytes;
   for (std::size_t index = 0; index < remedy.copies.size(); ++index) {
     const Id copy = places.of(remedy.copies[index]);
     if (copy == model::kNone) continue;
     copies.push_back(copy);
-    const auto pinned_ns = static_cast<std::int64_t>(remedy.copy_bytes[index] / bytes_per_s * 1e9);
-    durations_ns.push_back(std::min(pinned_ns, graph.operations[copy].duration_ns));
+    bytes.push_back(remedy.copy_bytes[index]);
   }
-  return replay::copied_ahead(graph, copies, durations_ns, kBuffers);
+  return replay::copied_ahead_pinned(graph, copies, bytes, bytes_per_s);
 }
 
 }  // namespace

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <optional>
+#include <set>
 
 #include "analyze/cures/candidate.hpp"
 #include "base/units.hpp"
@@ -11,26 +14,41 @@
 namespace rangescope::analyze::cures {
 namespace {
 
-/// Is nothing that the instance computes as large? Then it is no activation: a weight.
-bool is_larger_than_activations(const Recording& recording, const Instance& instance, Id copy) {
-  return std::ranges::none_of(instance.works, [&](Id work) {
-    return recording.has_role(work, Role::kPointwise) &&
-           are_equal_sizes(recording.elements(work), recording.elements(copy));
-  });
-}
+/// The sizes of what an instance computes.
+class Activations {
+ public:
+  Activations(const Recording& recording, const Instance& instance) {
+    for (const Id work : instance.works) {
+      if (recording.has_role(work, Role::kPointwise)) elements_.insert(recording.elements(work));
+    }
+  }
+
+  /// Only the next smaller and the next larger size can be near enough.
+  [[nodiscard]] bool has_size(double elements) const {
+    const auto larger = elements_.lower_bound(elements);
+    if (larger != elements_.end() && are_equal_sizes(*larger, elements)) return true;
+    return larger != elements_.begin() && are_equal_sizes(*std::prev(larger), elements);
+  }
+
+ private:
+  std::set<double> elements_;
+};
 
 /// Copies directly in front of a product, of something that no other kernel of the instance made.
 template <class Fits>
 Ids copies_of_weights(const Recording& recording, const Findings& findings, Fits fits) {
   Ids copies;
   for (const Instance& instance : recording.instances()) {
+    std::optional<Activations> activations;
     for (std::size_t index = 0; index + 1 < instance.kernels.size(); ++index) {
       const Id work = instance.kernels[index];
       const bool is_candidate = recording.has_role(work, Role::kCopy) &&
                                 !findings.is_claimed(work) && fits(recording.traits(work));
       if (!is_candidate) continue;
       if (!recording.has_role(instance.kernels[index + 1], Role::kProduct)) continue;
-      if (is_larger_than_activations(recording, instance, work)) copies.push_back(work);
+      if (!activations) activations.emplace(recording, instance);
+      // Nothing that the instance computes is as large: it is no activation, but a weight.
+      if (!activations->has_size(recording.elements(work))) copies.push_back(work);
     }
   }
   return copies;
@@ -86,12 +104,8 @@ double growth_of_caches(const Recording& recording, const std::vector<Ids>& by_i
 }  // namespace
 
 void find_layout_conversions(const Recording& recording, Findings& findings) {
-  Ids conversions;
-  for (const Instance& instance : recording.instances()) {
-    for (const Id work : instance.works) {
-      if (recording.has_role(work, Role::kLayout)) conversions.push_back(work);
-    }
-  }
+  Ids conversions =
+      works_that(recording, [&](Id work) { return recording.has_role(work, Role::kLayout); });
   if (conversions.empty()) return;
   add_removal(recording, findings, "layout_conversions",
               "conversions between NCHW and NHWC around convolutions", std::move(conversions));

@@ -23,11 +23,6 @@ replay::Parameter pinned_speed(const Recording& recording) {
   return is_pcie5 ? kPinned5_bytes_per_s : kPinned4_bytes_per_s;
 }
 
-bool is_from_host(const Recording& recording, Id work) {
-  return recording.operation(work).kind == Kind::kCopy &&
-         recording.copy(work).kind == model::CopyKind::kHostToDevice;
-}
-
 /// The call returned only when the copy had ended, or nearly: the driver went through a buffer of
 /// its own.
 bool is_blocking(const Recording& recording, Id copy) {
@@ -48,7 +43,7 @@ void find_small_copies(const Recording& recording, Findings& findings) {
     Ids small;
     for (const Id work : instance.works) {
       const bool is_small =
-          is_from_host(recording, work) && recording.copy(work).bytes <= kSmallCopy_bytes;
+          recording.is_copy_to_gpu(work) && recording.copy(work).bytes <= kSmallCopy_bytes;
       if (is_small) small.push_back(work);
     }
     if (small.size() < kManyCopies) continue;
@@ -58,7 +53,7 @@ void find_small_copies(const Recording& recording, Findings& findings) {
     const double one_ns = std::max(pinned_ns, recording.duration_ns(small.front()));
     candidate.remedy.fused.push_back({small, static_cast<std::int64_t>(one_ns)});
     const Ids waits = recording.waits_behind(instance, small);
-    candidate.remedy.removed.insert(candidate.remedy.removed.end(), waits.begin(), waits.end());
+    append(candidate.remedy.removed, waits);
     findings.claim(small);
     findings.claim(waits);
     copies += small.size();
@@ -78,7 +73,7 @@ void find_pageable_copies(const Recording& recording, Findings& findings) {
   double bytes = 0;
   for (const Instance& instance : recording.instances()) {
     for (const Id work : instance.works) {
-      if (findings.is_claimed(work) || !is_from_host(recording, work)) continue;
+      if (findings.is_claimed(work) || !recording.is_copy_to_gpu(work)) continue;
       if (recording.copy(work).bytes <= kSmallCopy_bytes) continue;
       if (!is_blocking(recording, work)) continue;
       candidate.remedy.copies.push_back(work);

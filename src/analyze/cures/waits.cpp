@@ -17,6 +17,16 @@ bool is_value_to_host(const Recording& recording, Id work) {
          recording.copy(work).bytes <= kValue_bytes;
 }
 
+/// How long they took in the recording.
+double recorded_ns(const Recording& recording, const Ids& waits) {
+  double sum_ns = 0;
+  for (const Id wait : waits) {
+    const Operation& recorded = recording.operation(wait);
+    sum_ns += static_cast<double>(recorded.end_ns - recorded.start_ns);
+  }
+  return sum_ns;
+}
+
 /// A mask's selection from its first kernel to the indexing.
 struct MaskIndexing {
   Ids kernels, copies;
@@ -125,10 +135,7 @@ void find_values_read(const Recording& recording, Findings& findings) {
     findings.claim(copies);
     findings.claim(waits);
     count += copies.size();
-    for (const Id wait : waits) {
-      const Operation& recorded = recording.operation(wait);
-      waited_ns += static_cast<double>(recorded.end_ns - recorded.start_ns);
-    }
+    waited_ns += recorded_ns(recording, waits);
   }
   if (count == 0) return;
   candidate.observation =
@@ -142,18 +149,18 @@ void find_values_read(const Recording& recording, Findings& findings) {
 
 void find_synchronizations(const Recording& recording, Findings& findings) {
   Candidate candidate{"synchronizations", "", {}, {}, {}};
-  double waited_ns = 0;
   for (const Instance& instance : recording.instances()) {
     Ids copies;
     for (const Id work : instance.works) {
       if (recording.operation(work).kind == Kind::kCopy) copies.push_back(work);
     }
-    const Ids behind_copies = recording.waits_behind(instance, copies);
+    Ids behind_copies = recording.waits_behind(instance, copies);
+    std::ranges::sort(behind_copies);
     Ids pending;
     for (const Id id : instance.calls) {
       const Operation& operation = recording.operation(id);
       const bool is_free = operation.kind == Kind::kWait && !findings.is_claimed(id) &&
-                           std::ranges::find(behind_copies, id) == behind_copies.end();
+                           !std::ranges::binary_search(behind_copies, id);
       if (is_free) pending.push_back(id);
       if (operation.kind != Kind::kCall) continue;
       // The thread goes on to launch: nothing of what it waited for was looked at.
@@ -163,10 +170,7 @@ void find_synchronizations(const Recording& recording, Findings& findings) {
   }
   const Ids& waits = candidate.remedy.removed;
   if (waits.empty()) return;
-  for (const Id wait : waits) {
-    const Operation& recorded = recording.operation(wait);
-    waited_ns += static_cast<double>(recorded.end_ns - recorded.start_ns);
-  }
+  const double waited_ns = recorded_ns(recording, waits);
   candidate.observation = fmt::format("{} ({}), behind which it launches on",
                                       count_text(recording, waits.size(), "synchronizations"),
                                       base::format_ns(waited_ns));

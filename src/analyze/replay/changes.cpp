@@ -204,10 +204,6 @@ Graph as_graph_launches(const Graph& graph, std::span<const Span> instances, Gra
 
 namespace {
 
-/// What a program does between a copy and the wait for it is not more than this: they are one call
-/// of its framework.
-constexpr std::int64_t kSameCall_ns = 50'000;
-
 /// A lag that holds nothing: the call is known as the work's, for further changes.
 constexpr std::int64_t kLongAgo_ns = -(std::int64_t{1} << 60);
 
@@ -251,13 +247,7 @@ class CopiesAhead {
     std::int64_t& duration_ns = edit_.operation(call).duration_ns;
     duration_ns = std::min(duration_ns, call_ns);
     const auto thread = lanes_.operations_of(graph_.operations[call].lane);
-    for (auto next = std::ranges::upper_bound(thread, call); next != thread.end(); ++next) {
-      const Operation& operation = graph_.operations[*next];
-      const bool is_short =
-          operation.kind == Kind::kStretch && operation.duration_ns <= kSameCall_ns;
-      if (operation.kind == Kind::kWait) edit_.remove(*next);
-      if (operation.kind != Kind::kWait && !is_short) break;
-    }
+    for (const Id wait : waits_behind(graph_, thread, call)) edit_.remove(wait);
   }
 
   void order_copy(std::size_t index, std::uint32_t buffers) {
@@ -287,6 +277,35 @@ Graph copied_ahead(const Graph& graph, Ids copies, std::span<const std::int64_t>
                    std::uint32_t buffers) {
   if (copies.empty()) return graph;
   return CopiesAhead(graph, copies).apply(durations_ns, buffers);
+}
+
+Graph copied_ahead_pinned(const Graph& graph, Ids copies, std::span<const double> bytes,
+                          double bytes_per_s) {
+  constexpr std::uint32_t kBuffers = 2;  // one is filled while the other one is read
+  std::vector<std::int64_t> durations_ns;
+  for (std::size_t index = 0; index < copies.size(); ++index) {
+    std::int64_t duration_ns = graph.operations[copies[index]].duration_ns;
+    if (bytes_per_s > 0) {
+      const auto pinned_ns = static_cast<std::int64_t>(bytes[index] / bytes_per_s * 1e9);
+      duration_ns = std::min(duration_ns, pinned_ns);
+    }
+    durations_ns.push_back(duration_ns);
+  }
+  return copied_ahead(graph, copies, durations_ns, kBuffers);
+}
+
+std::vector<Id> waits_behind(const Graph& graph, Ids operations_of_thread, Id call) {
+  // What a program does between a copy and the wait for it is not more than this.
+  constexpr std::int64_t kSameCall_ns = 50'000;
+  std::vector<Id> waits;
+  auto next = std::ranges::upper_bound(operations_of_thread, call);
+  for (; next != operations_of_thread.end(); ++next) {
+    const Operation& behind = graph.operations[*next];
+    const bool is_short = behind.kind == Kind::kStretch && behind.duration_ns <= kSameCall_ns;
+    if (behind.kind == Kind::kWait) waits.push_back(*next);
+    if (behind.kind != Kind::kWait && !is_short) break;
+  }
+  return waits;
 }
 
 // ---- Other threads

@@ -54,6 +54,15 @@ struct GraphCost {
 [[nodiscard]] Graph copied_ahead(const Graph& graph, Ids copies,
                                  std::span<const std::int64_t> durations_ns, std::uint32_t buffers);
 
+/// The same with two buffers, from pinned memory: a copy takes as long as its bytes need at
+/// `bytes_per_s`, and no longer than it took. `bytes`: of each copy; 0 bytes per second: unknown.
+[[nodiscard]] Graph copied_ahead_pinned(const Graph& graph, Ids copies,
+                                        std::span<const double> bytes, double bytes_per_s);
+
+/// The waits right behind a call among the operations of its thread: what it returns for, as far as
+/// a framework makes both in one call.
+[[nodiscard]] std::vector<Id> waits_behind(const Graph& graph, Ids operations_of_thread, Id call);
+
 /// Stretches of a thread are done ahead by `workers` others, each at most `ahead` results early.
 [[nodiscard]] Graph moved_ahead(const Graph& graph, Ids stretches, std::uint32_t workers,
                                 std::uint32_t ahead);

@@ -1,6 +1,5 @@
 #include "analyze/replay/inside.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include "analyze/replay/changes.hpp"
@@ -10,51 +9,17 @@ namespace rangescope::analyze::replay {
 CoveredTime::CoveredTime(std::span<const Span> spans) {
   for (const Span& span : spans) {
     if (span.thread >= stretches_.size()) stretches_.resize(span.thread + 1);
-    stretches_[span.thread].push_back({span.start_ns, span.end_ns});
+    stretches_[span.thread].add(span.start_ns, span.end_ns);
   }
-  for (std::vector<Stretch>& stretches : stretches_) merge(stretches);
-}
-
-void CoveredTime::merge(std::vector<Stretch>& stretches) const {
-  std::ranges::sort(stretches, {}, &Stretch::start_ns);
-  std::vector<Stretch> merged;
-  for (const Stretch& stretch : stretches) {
-    if (merged.empty() || stretch.start_ns > merged.back().end_ns) {
-      merged.push_back(stretch);
-    } else {
-      merged.back().end_ns = std::max(merged.back().end_ns, stretch.end_ns);
-    }
-  }
-  std::int64_t covered_ns = 0;
-  for (Stretch& stretch : merged) {
-    stretch.covered_before_ns = covered_ns;
-    covered_ns += stretch.end_ns - stretch.start_ns;
-  }
-  stretches = std::move(merged);
-}
-
-const CoveredTime::Stretch* CoveredTime::last_stretch_before(Id thread,
-                                                             std::int64_t moment_ns) const {
-  if (thread >= stretches_.size()) return nullptr;
-  const std::vector<Stretch>& stretches = stretches_[thread];
-  const auto next = std::ranges::upper_bound(stretches, moment_ns, {}, &Stretch::start_ns);
-  return next == stretches.begin() ? nullptr : &*(next - 1);
-}
-
-std::int64_t CoveredTime::covered_until(Id thread, std::int64_t moment_ns) const {
-  const Stretch* stretch = last_stretch_before(thread, moment_ns);
-  if (stretch == nullptr) return 0;
-  const std::int64_t until_ns = std::min(moment_ns, stretch->end_ns);
-  return stretch->covered_before_ns + until_ns - stretch->start_ns;
+  for (Stretches& stretches : stretches_) stretches.finish();
 }
 
 std::int64_t CoveredTime::covered_ns(Id thread, std::int64_t start_ns, std::int64_t end_ns) const {
-  return covered_until(thread, end_ns) - covered_until(thread, start_ns);
+  return thread < stretches_.size() ? stretches_[thread].within(start_ns, end_ns) : 0;
 }
 
 bool CoveredTime::covers(Id thread, std::int64_t moment_ns) const {
-  const Stretch* stretch = last_stretch_before(thread, moment_ns);
-  return stretch != nullptr && moment_ns < stretch->end_ns;
+  return thread < stretches_.size() && stretches_[thread].holds(moment_ns);
 }
 
 namespace {

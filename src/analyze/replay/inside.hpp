@@ -8,6 +8,7 @@
 
 #include "analyze/replay/graph.hpp"
 #include "analyze/replay/replay.hpp"
+#include "analyze/statistics/stretches.hpp"
 
 namespace rangescope::analyze::replay {
 
@@ -21,15 +22,7 @@ class CoveredTime {
   [[nodiscard]] bool covers(Id thread, std::int64_t moment_ns) const;
 
  private:
-  struct Stretch {
-    std::int64_t start_ns = 0, end_ns = 0;
-    std::int64_t covered_before_ns = 0;  ///< by earlier stretches of its thread
-  };
-  void merge(std::vector<Stretch>& stretches) const;
-  [[nodiscard]] std::int64_t covered_until(Id thread, std::int64_t moment_ns) const;
-  [[nodiscard]] const Stretch* last_stretch_before(Id thread, std::int64_t moment_ns) const;
-
-  std::vector<std::vector<Stretch>> stretches_;  ///< by thread
+  std::vector<Stretches> stretches_;  ///< by thread
 };
 
 /// What the threads do in the spans, and the GPU work that they launch there, takes `factor` times

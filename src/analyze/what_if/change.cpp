@@ -114,23 +114,13 @@ double value_at(const model::MeasuredValue& value, End end) {
   return value.expected;
 }
 
-/// A copy from pinned memory takes as long as the link needs, and no longer than it took.
-std::int64_t pinned_ns(const model::Copy& copy, std::int64_t recorded_ns, double bytes_per_s) {
-  if (bytes_per_s <= 0) return recorded_ns;
-  const double ns = static_cast<double>(copy.bytes) / bytes_per_s * 1e9;
-  return std::min(recorded_ns, static_cast<std::int64_t>(ns));
-}
-
 Graph overlapped(Graph graph, const model::Session& session, double bytes_per_s) {
-  constexpr std::uint32_t kBuffers = 2;
   for (const std::set<Id>& group : copies_to_gpu(graph, session)) {
     const std::vector<Id> copies = operations_of(graph, group);
-    std::vector<std::int64_t> durations_ns;
-    for (const Id id : copies) {
-      const replay::Operation& copy = graph.operations[id];
-      durations_ns.push_back(pinned_ns(session.copies[copy.source], copy.duration_ns, bytes_per_s));
-    }
-    graph = replay::copied_ahead(graph, copies, durations_ns, kBuffers);
+    std::vector<double> bytes;
+    for (const Id copy : copies)
+      bytes.push_back(static_cast<double>(session.copies[graph.operations[copy].source].bytes));
+    graph = replay::copied_ahead_pinned(graph, copies, bytes, bytes_per_s);
   }
   return graph;
 }
