@@ -54,7 +54,8 @@ def command() -> str:
     for place in places:
         if place and os.path.isfile(place) and os.access(place, os.X_OK):
             return str(place)
-    raise FileNotFoundError("the command rangescope was not found: put it into PATH, or its path into the variable RANGESCOPE")
+    raise FileNotFoundError("the command rangescope was not found. Get it with `pip install rangescope-*.whl` or, in a checkout, `./dev install`; "
+                            "if you have it, put it into PATH, or its path into the variable RANGESCOPE")
 
 
 def call(*words: str, accept: Sequence[int] = (0,), **options: Any) -> "subprocess.CompletedProcess[str]":

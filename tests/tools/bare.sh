@@ -27,6 +27,9 @@ source "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/roots.sh"
 base=$cache/base
 bootstrap bookworm "$base" ca-certificates,git
 
+# The two lines that the demo ends with work when they are pasted, from any folder; so does an installation of one's own.
+pasted='./dev demo | tee /tmp/demo && tail -n 2 /tmp/demo >/tmp/pasted && (cd /tmp && bash -ex /tmp/pasted) &&
+  ./dev install && PATH=$HOME/.local/bin:$PATH bash -c "cd / && rangescope --version && python3 -c \"import rangescope\""'
 declare -A check=([web]=' && git diff --exit-code')
 results=() ok=0
 for user in "${users[@]}"; do
@@ -46,8 +49,10 @@ for user in "${users[@]}"; do
   if [[ $user == user ]]; then chroot "$root" chown -R user: "$home/rangescope"; fi
   for command in "${commands[@]}"; do
     say "$user: ./dev $command (its output: $cache/$user-$command.log)"
+    line="./dev $command"
+    [[ $command == demo ]] && line=$pasted
     begin=$SECONDS code=0
-    inside "$root" "${as[@]}" env HOME="$home" bash -c "cd $home/rangescope && ./dev $command${check[$command]:-}" \
+    inside "$root" "${as[@]}" env HOME="$home" bash -c "set -o pipefail; cd $home/rangescope && $line${check[$command]:-}" \
       >"$cache/$user-$command.log" 2>&1 </dev/null || code=$?
     took=$((SECONDS - begin))
     # With the packages that `dev` installs, nothing may be skipped for want of one.
