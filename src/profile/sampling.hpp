@@ -17,7 +17,7 @@
 
 namespace rangescope::profile {
 
-/// How often is `auto`: an eighth of a core of the sampling process on an H200 (docs/performance.md), most of it in
+/// How often is `auto`: an eighth of a core of the sampling process on an H200 (docs/measurements.md), most of it in
 /// CUPTI; ten times as often it takes two thirds.
 inline constexpr std::int64_t kAutoSample_ns = 1'000'000;
 

@@ -13,6 +13,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import cases  # noqa: E402
+import pasted  # noqa: E402
 
 TOOL = os.path.join(os.path.abspath(sys.argv[1]), "rangescope")
 SOURCE = os.path.abspath(sys.argv[2])
@@ -70,6 +71,27 @@ class Documented(unittest.TestCase):
                             self.assertRegex(self.page(words[0]), rf"(?m)^ .*(?<![\w-]){option.group(1)}(?![\w-])")
         self.assertGreater(seen, 100)
 
+    def test_the_first_screen_of_the_readme(self):
+        """40 lines of 80 columns: how to get it, a command, what it prints, why, what it costs, eight commands."""
+        with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as file:
+            screen = file.read().splitlines()[:40]
+        self.assertLessEqual(max(map(len, screen)), 80)
+        text = "\n".join(screen)
+        for needed in ("pip install rangescope-", "git clone https://", "\nrangescope profile python train.py\n", "$ rangescope report tests/golden/",
+                       "(saves up to ", "try: ", "without an edit", "needs no root", "statistics", "400,000"):
+            self.assertIn(needed, text)
+        known = set(re.findall(r"(?m)^  (\w[\w-]*) {2,}", self.page("")))
+        commands = re.findall(r"(?m)^\| `(\w+)[^`]*` \| \S", text)
+        self.assertEqual(len(commands), 8)
+        self.assertLessEqual(set(commands), known)
+
+    def test_excerpts(self):
+        printed = "one\ntwo\nthree\nfour\n"
+        for shown in (printed, "one\n...\nfour\n", "...\ntwo\n...\n", "one\n...\nthree\nfour\n", "...\n"):
+            self.assertTrue(pasted.is_excerpt(shown, printed), shown)
+        for shown in ("one\n", "two\nthree\nfour\n", "...\nwo\n...\n", "...\nthree\n...\ntwo\n...\n", "...\nfour\nfive\n", "two\n...\n", "...\ntwo\n"):
+            self.assertFalse(pasted.is_excerpt(shown, printed), shown)
+
     def test_pasted_outputs(self):
         """Every output that the documents show is what the program prints; of the doctor, which asks the machine, its causes."""
         with open(os.path.join(SOURCE, "docs/manual/causes.md"), encoding="utf-8") as file:
@@ -77,12 +99,13 @@ class Documented(unittest.TestCase):
         exact = doctors = 0
         for name in ["README.md", *glob.glob("docs/**/*.md", root_dir=SOURCE, recursive=True)]:
             with open(os.path.join(SOURCE, name), encoding="utf-8") as file:
-                pasted = re.findall(r"(?s)```\n\$ rangescope ([^\n]*)\n(.*?)```", file.read())
-            for command, text in pasted:
+                blocks = re.findall(r"(?s)```\n\$ rangescope ([^\n]*)\n(.*?)```", file.read())
+            for command, text in blocks:
                 with self.subTest(name, command=command):
                     if not command.startswith("doctor"):
                         exact += 1
-                        self.assertEqual(output(*shlex.split(command)), text)
+                        printed = output(*shlex.split(command))
+                        self.assertTrue(pasted.is_excerpt(text, printed), f"shown:\n{text}\nprinted:\n{printed}")
                         continue
                     found = re.findall(r"(?m)^(?:ok|warn|fail|skip): ([\w.]+): ", text)
                     doctors += len(found)

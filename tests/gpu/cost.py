@@ -1,4 +1,4 @@
-"""What tracing costs: figures for docs/performance.md. All ways take turns; no case holds a time against a limit."""
+"""What tracing costs: figures for docs/measurements.md. All ways take turns; no case holds a time against a limit."""
 import os
 import re
 import shutil

@@ -20,7 +20,7 @@ using OperationIds = std::vector<std::uint32_t>;
 
 /// How near to the memory's peak an element-wise kernel comes, as for `optimizer`.
 constexpr Parameter kOfMemoryPeak{0.8, 0.5, 1};
-/// How near to the tensor peak cuBLAS brings a large product: docs/performance.md, Calibration.
+/// How near to the tensor peak cuBLAS brings a large product: docs/measurements.md, Calibration.
 constexpr Parameter kOfTensorPeak{0.83, 0.65, 1};
 /// As for `alloc`.
 constexpr double kLeftOfLongStretches = 0.05;
