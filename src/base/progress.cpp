@@ -46,7 +46,7 @@ struct Work::Line {
 
   void run() {
     std::unique_lock lock(mutex);
-    for (auto patience = std::chrono::milliseconds(1000);; patience = std::chrono::milliseconds(200)) {
+    for (auto patience = std::chrono::milliseconds(2000);; patience = std::chrono::milliseconds(200)) {
       if (changed.wait_for(lock, patience, [&] { return ended; })) return;
       const std::chrono::duration<double> took = Clock::now() - begun;
       const std::scoped_lock drawing(g_terminal);

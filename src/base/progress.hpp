@@ -1,6 +1,6 @@
 // What rangescope itself does that takes long, as one line of a terminal: "reading 43 %, 120 MiB/s".
 //
-// A line appears after a second and goes when the work ends or a message is printed. Never while a profiled program
+// A line appears after two seconds and goes when the work ends or a message is printed. Never while a profiled program
 // runs: the terminal is that program's. Nothing is drawn before show_progress(true).
 #pragma once
 

@@ -6,4 +6,8 @@ std::string tool_version() {
   return "rangescope " RANGESCOPE_VERSION;
 }
 
+std::string_view manual_address() {
+  return RANGESCOPE_HOMEPAGE "/tree/main/docs/manual";
+}
+
 }  // namespace rangescope::base

@@ -8,16 +8,19 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <nlohmann/json.hpp>
 
 #include "base/embedded.hpp"
+#include "base/fs.hpp"
 #include "base/progress.hpp"
 #include "base/removed.hpp"
 #include "base/text.hpp"
 #include "cli/version.hpp"
 #include "config/metric_groups.hpp"
 #include "config/override.hpp"
+#include "model/measure.hpp"
 #include "report/sink.hpp"
 
 RANGESCOPE_EMBED(app, RANGESCOPE_TSV);
@@ -73,12 +76,63 @@ std::size_t program_begin(const CLI::App& app, std::string_view command, const s
   return words.size();
 }
 
+/// What an option of another tool is called here; "" of one that is in no row.
+std::string hint_for_peers_option(const CLI::App& app, std::string_view option) {
+  for (const auto& [what, name, hint, needed] : base::rows<4>(rangescope_app)) {
+    if (what != "peer" || name != option) continue;
+    const bool declared = app.get_option_no_throw(std::string(needed)) != nullptr;
+    if (needed.empty() || declared) return std::string(hint);
+  }
+  return {};
+}
+
+/// A command line in two: rangescope's words, and the program with its arguments.
+struct CommandLine {
+  std::vector<std::string> words, program;
+  bool separated = false;  ///< a program was given
+};
+
+/// Can it be a program: does a shell find it, or is it a script of Python?
+bool can_run(const std::string& word) {
+  std::error_code ignored;
+  if (base::find_on_path(word)) return true;
+  return word.ends_with(".py") && std::filesystem::exists(word, ignored);
+}
+
+using Words = std::vector<std::string>;
+
+/// Where the program begins, or the `--` before it. A `--` behind the program is one of its
+/// arguments, as in `cargo run -- x`. But `profile decode -- ./app` is a mistake in rangescope's
+/// own words: `decode` is no program, and `./app` is one.
+Words::const_iterator find_program(const CLI::App& app, const Subcommand& command, const Words& line) {
+  const auto separator = std::find(line.begin(), line.end(), "--");
+  const bool needs_separator = command.needs_separator() || app.get_prefix_command();
+  if (!command.takes_program() || needs_separator) return separator;
+  const std::size_t free_words = program_begin(app, command.name(), line);
+  const auto free_word = line.begin() + static_cast<std::ptrdiff_t>(free_words);
+  if (free_word >= separator) return separator;
+  const bool is_mistake = std::distance(separator, line.end()) > 1 && !can_run(*free_word) && can_run(separator[1]);
+  return is_mistake ? separator : free_word;
+}
+
+/// `line` has the words behind the command.
+CommandLine split_at_program(const CLI::App& app, const Subcommand& command, const Words& line) {
+  CommandLine out;
+  auto program = find_program(app, command, line);
+  out.words.assign(line.begin(), program);
+  out.separated = program != line.end();
+  if (out.separated && *program == "--") ++program;
+  out.program.assign(program, line.end());
+  return out;
+}
+
 /// Every subcommand, in the order in which help lists them.
 std::vector<std::unique_ptr<Subcommand>> subcommands() {
   std::vector<std::unique_ptr<Subcommand>> all;
-  for (const auto make : {make_profile, make_attach, make_ctl, make_report, make_compare, make_gate, make_query,
-                          make_export, make_runs, make_config, make_metrics, make_doctor, make_mcp, make_help})
-    all.push_back(make());
+  constexpr MakeSubcommand* kMakers[] = {make_profile, make_attach,  make_ctl,  make_report, make_query,
+                                         make_export,  make_compare, make_gate, make_runs,   make_config,
+                                         make_metrics, make_doctor,  make_mcp,  make_help};
+  for (MakeSubcommand* make : kMakers) all.push_back(make());
   return all;
 }
 
@@ -138,11 +192,18 @@ HelpOption described(const CLI::Option& option) {
   } else if (option.get_items_expected_max() > 0) {
     out.value = base::split(type, ':').front();
   }
-  out.list = std::find(out.names.begin(), out.names.end(), "--metrics") != out.names.end();
-  out.values = out.list ? shipped_metrics() : values_of(type);
+  const std::string name = out.names.empty() ? std::string() : out.names.back();
+  out.list = name == "--metrics" || name == "--columns";
+  if (name == "--metrics")
+    out.values = shipped_metrics();
+  else if (name == "--columns" || name == "--sort")
+    out.values = model::measure_tags();
+  else
+    out.values = values_of(type);
   out.text = option.get_description();
   out.group = option.get_group();
   out.required = option.get_required();
+  out.several = option.get_items_expected_max() > 1;
   return out;
 }
 
@@ -161,10 +222,20 @@ HelpCommand help_of(const Subcommand& command, const CLI::App& app) {
   out.name = command.name();
   out.summary = command.help().summary;
   out.details = command.help().details;
+  out.group = command.help().group;
+  for (const auto& [written, summary] : command.help().verbs)
+    out.verbs.push_back({std::string(written), std::string(summary)});
   out.mainly.assign(command.help().mainly.begin(), command.help().mainly.end());
   out.program = command.takes_program();
   describe(app, out);
   return out;
+}
+
+/// The page of the word that was written, `runs prune`, where the command's words have options.
+HelpCommand page_of(const Subcommand& command, const CLI::App& app) {
+  HelpCommand page = help_of(command, app);
+  const auto word = std::ranges::find(page.words, deepest(&app)->get_name(), &HelpCommand::name);
+  return word == page.words.end() ? page : word_of(page, *word);
 }
 
 base::Error unknown_command(const std::string& name) {
@@ -195,16 +266,30 @@ int after_printing(int code) {
   return say({base::Code::kIo, std::string("writing failed: ") + std::strerror(errno), "standard output", {}});
 }
 
-int parse_and_run(Subcommand& command, std::vector<std::string> words, std::vector<std::string> program,
-                  bool separated) {
-  const auto parsed = declare(command);
-  if (!separated && command.takes_program() && !command.needs_separator() && !parsed->app->get_prefix_command()) {
-    const std::size_t begin = program_begin(*parsed->app, command.name(), words);
-    program.assign(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end());
-    words.resize(begin);
-    separated = !program.empty();
+/// What was wrong with the words, and how they are written right.
+base::Error wrong_words(const Subcommand& command, const CLI::App& app, const CLI::ParseError& error) {
+  if (!app.remaining(true).empty()) return unknown_argument(app, command.name());
+  base::Error wrong{base::Code::kUsage, error.what(), {}, {}};
+  wrong.hint = "See rangescope help " + std::string(command.name());
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    const HelpCommand page = page_of(command, app);
+    if (page.words.empty()) wrong.hint = "Write: " + usage(page, page.name);
+    const auto name_end = wrong.what.find(" is required");
+    if (name_end != std::string::npos) wrong.what = "missing: " + wrong.what.substr(0, name_end);
   }
-  for (std::string& word : words) word = modern(command.name(), word);
+  // Words of validators carry their own hint behind a newline (refuse()).
+  if (const auto line = wrong.what.find('\n'); line != std::string::npos) {
+    wrong.hint = wrong.what.substr(line + 1);
+    wrong.what.resize(line);
+  }
+  return wrong;
+}
+
+int parse_and_run(Subcommand& command, const Words& line) {
+  const auto parsed = declare(command);
+  auto [words, program, separated] = split_at_program(*parsed->app, command, line);
+  if (!parsed->app->get_prefix_command())
+    for (std::string& word : words) word = modern(command.name(), word);
   g_arguments = words;
   g_arguments.insert(g_arguments.begin(), std::string(command.name()));
   if (separated) g_arguments.emplace_back("--");
@@ -215,25 +300,11 @@ int parse_and_run(Subcommand& command, std::vector<std::string> words, std::vect
   } catch (const CLI::ExtrasError&) {
     if (!parsed->help && !parsed->help_all) return say(unknown_argument(*parsed->app, command.name()));
   } catch (const CLI::ParseError& error) {
-    std::string see = "See rangescope help " + std::string(command.name());
-    if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
-      const HelpCommand help = help_of(command, *parsed->app);
-      const CLI::App* word = deepest(parsed->app.get());
-      if (word == parsed->app.get() && help.words.empty()) see = "Write: " + usage(help, help.name);
-      for (const HelpCommand& each : help.words)
-        if (word->get_name() == each.name) see = "Write: " + usage(each, help.name + " " + each.name);
-    }
-    // Words of validators carry their own hint behind a newline (refuse()).
-    const std::string text = error.what();
-    const auto line = text.find('\n');
     const bool asks = parsed->help || parsed->help_all;
-    if (!asks && !parsed->app->remaining(true).empty()) return say(unknown_argument(*parsed->app, command.name()));
-    if (!asks)
-      return say(
-          {base::Code::kUsage, text.substr(0, line), {}, line == std::string::npos ? see : text.substr(line + 1)});
+    if (!asks) return say(wrong_words(command, *parsed->app, error));
   }
   if (parsed->help || parsed->help_all) {
-    print(help_text(help_of(command, *parsed->app), parsed->help_all));
+    print(help_text(page_of(command, *parsed->app), parsed->help_all));
     return after_printing(0);
   }
   base::set_log_level(parsed->quiet         ? base::Level::kWarning
@@ -268,9 +339,8 @@ base::Error unknown_argument(const CLI::App& app, std::string_view command) {
     const std::string_view option = base::split(first, '=').front();
     error.what = "unknown option '" + base::printable(first) + "'";
     nearest = base::removal_hint(option);
+    if (nearest.empty()) nearest = hint_for_peers_option(*at, option);
     if (nearest.empty()) nearest = base::did_you_mean(option, option_names(*at));
-    if (command == "profile" && (first == "-p" || first == "--pid" || first.starts_with("--pid=")))
-      nearest = "For a running process: rangescope attach PID";
   } else if (const auto known = children(at); !known.empty()) {
     const std::string written = std::string(command) + " " + first;
     error.what = "there is no '" + base::printable(written) + "'";
@@ -308,26 +378,18 @@ int run_app(int argc, char** argv) {
 
 int run_app(int argc, char** argv, const std::vector<std::unique_ptr<Subcommand>>& commands) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  std::vector<std::string> program;
-  const auto separator = std::find(words.begin(), words.end(), "--");
-  const bool separated = separator != words.end();
-  if (separated) {
-    program.assign(separator + 1, words.end());
-    words.erase(separator, words.end());
-  }
   try {
     if (words.empty()) {
       print(overview(help_of_all()));
       return base::exit_code(base::Code::kUsage);
     }
     std::string name = words.front();
-    if ((name == "--version" || name == "-V") && !separated &&
-        (words.size() == 1 || (words.size() == 2 && words[1] == "--json")))
+    if ((name == "--version" || name == "-V") && (words.size() == 1 || (words.size() == 2 && words[1] == "--json")))
       return code_of(put(words.size() == 1 ? version_text() : version_json()));
     if (name == "--help" || name == "-h" || name == "--help-all") name = "help";
     words.erase(words.begin());
     for (const auto& command : commands) {
-      if (command->name() == name) return parse_and_run(*command, std::move(words), std::move(program), separated);
+      if (command->name() == name) return parse_and_run(*command, words);
     }
     if (name.starts_with("-"))
       return say({base::Code::kUsage,

@@ -28,8 +28,11 @@ std::map<std::string_view, CommandHelp> read_help() {
     if (name.starts_with('[')) {
       into = &all[name.substr(1, name.size() - 2)];
       into->summary = value;
+      into->group = text;
     } else if (name.empty()) {
       into->details += (into->details.empty() ? "" : "\n") + std::string(value);
+    } else if (name == "word") {
+      into->verbs.emplace_back(value, text);
     } else if (name == "mainly") {
       into->mainly = base::split(value, ' ');
     } else {
@@ -79,9 +82,6 @@ Argument Argument::group(const std::string& title) const {
 }
 Argument Argument::required() const {
   return Argument(option_->required());
-}
-Argument Argument::delimiter(char between) const {
-  return Argument(option_->delimiter(between));
 }
 Argument Argument::expected(int from, int to) const {
   return Argument(option_->expected(from, to));

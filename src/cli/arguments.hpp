@@ -29,9 +29,12 @@ namespace rangescope::cli {
 
 /// Of a command, or of one of its words ("runs list"); of "" what several have.
 struct CommandHelp {
-  std::string_view summary;              ///< one line, for the list of commands
-  std::string details;                   ///< paragraphs and examples, plain text, below the options
-  std::vector<std::string_view> mainly;  ///< what --help shows, where that is not all; --help-all shows all
+  std::string_view summary;  ///< one line, for the list of commands
+  std::string_view group;    ///< its title there
+  std::string details;       ///< paragraphs and examples, plain text, below the options
+  /// `show [SECTION]`, and what it does
+  std::vector<std::pair<std::string_view, std::string_view>> verbs;
+  std::vector<std::string_view> mainly;  ///< options that --help shows; empty: all
   std::map<std::string_view, std::pair<std::string_view, std::string_view>> options;  ///< value and text by name
 };
 [[nodiscard]] const CommandHelp& help_for(const std::string& command);
@@ -47,7 +50,6 @@ class Argument {
   Argument type_name(const std::string& name) const;  ///< what help prints for the value
   Argument group(const std::string& title) const;     ///< of help
   Argument required() const;
-  Argument delimiter(char between) const;  ///< several values in one word
   Argument expected(int from, int to) const;
   Argument repeated() const;                               ///< one value each time it is given, and all of them count
   Argument one_of(std::vector<std::string> values) const;  ///< help prints them as type_name
@@ -66,7 +68,7 @@ class Arguments {
   /// The same; what it declares is under this title of help.
   [[nodiscard]] Arguments under(const std::string& title) const;
 
-  /// `names`: "-o,--to", or without dashes a free word. arguments.cpp lists the types of values that there are.
+  /// `names`: "-o,--output", or without dashes a free word. arguments.cpp lists the types of values.
   template <class Value>
   Argument add_option(const std::string& names, Value& into) const;
   Argument add_option(const std::string& names, std::function<void(const std::string&)> take) const;

@@ -27,7 +27,9 @@ void bind_terms(const Arguments& app, const std::string& name, std::vector<model
 void bind_ranges(const Arguments& app, model::RangeSelection& ranges);
 /// --kernel, --exclude-kernel
 void bind_kernels(const Arguments& app, model::KernelSelection& kernels);
-/// --include, --exclude, --kernel, --no-aggregate, --per-thread, --push-pop-scope, --domains ...
+/// --no-aggregate, --per-thread, --push-pop-scope, --domains ...
+void bind_regions(const Arguments& app, analyze::Options& options);
+/// The same, with --include, --exclude, --kernel and --exclude-kernel.
 void bind_analyze(const Arguments& app, analyze::Options& options);
 /// --max-capture-size, --chain-injection
 void bind_native(const Arguments& app, collect::native::Options& options);

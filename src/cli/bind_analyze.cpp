@@ -47,6 +47,11 @@ void bind_analyze(const Arguments& command, analyze::Options& options) {
   const Arguments app = command.under("Regions");
   bind_ranges(app, options.ranges);
   bind_kernels(app, options.kernels);
+  bind_regions(command, options);
+}
+
+void bind_regions(const Arguments& command, analyze::Options& options) {
+  const Arguments app = command.under("Regions");
   app.add_option("--bucket-by", [&options](const std::string&) { options.by_payload = true; });
   app.add_option("--device", options.device);
   app.add_option("--nest", options.nest);
@@ -80,7 +85,7 @@ base::Result<void> check_analysis(analyze::Options& options) {
   TRY(analyze::parse_work(options.work, options.tokens));
   TRY(analyze::parse_useful(options.flops));
   TRY(analyze::parse_what_if(options.what_if));
-  profile::warn_of_bars(options.ranges);
+  TRY(profile::check_ranges(options.ranges));
   for (const std::string& note : options.ranges.notes) base::detail(base::printable(note));
   return {};
 }

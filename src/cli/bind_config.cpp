@@ -15,6 +15,7 @@ namespace {
 
 std::string group_of(const config::Key& key) {
   if (key.flag == "--metrics") return "Counters";
+  if (key.path.starts_with("ranges.") || key.path.starts_with("kernels.")) return "Regions";
   if (key.path.starts_with("pipeline.nsys.")) return "Nsight Systems";
   if (key.path.starts_with("pipeline.ncu.")) return "Nsight Compute";
   if (key.path.starts_with("pipeline.")) return "Stages";

@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <functional>
+#include <string_view>
+#include <vector>
 
 #include "base/removed.hpp"
 #include "base/text.hpp"
@@ -12,7 +15,7 @@ namespace rangescope::cli {
 
 void bind_destination(const Arguments& command, ReportChoice& choice) {
   const Arguments app = command.under("Report");
-  app.add_option("-o,--to", choice.to);
+  app.add_option("-o,--output", choice.to);
   app.add_flag("--raw-cells", choice.raw_cells);
   app.add_option("--color", choice.color).one_of({"auto", "always", "never"});
   app.add_count("--width", choice.width);
@@ -30,7 +33,7 @@ void check_ending(const std::string& to) {
   if ((!letters && ending != ".gz") || ending == ".log" || ending == ".out" || to.starts_with("/dev/")) return;
   std::vector<std::string> known;
   for (const auto& exporter : report::exporters()) known.push_back("." + std::string(exporter.extension));
-  refuse("--to", "no format has the file extension '" + base::printable(ending) + "'",
+  refuse("--output", "no format has the file extension '" + base::printable(ending) + "'",
          "Use one of " + base::join(known, " ") + ", or name the format: -f table");
 }
 
@@ -39,8 +42,20 @@ void check_removed_ending(const std::string& to) {
   const std::string name = std::filesystem::path(to).filename().string();
   for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
     const std::string ending = name.substr(dot), hint = base::removal_hint("-o FILE" + ending);
-    if (!hint.empty()) refuse("--to", "no format has the file extension '" + base::printable(ending) + "'", hint);
+    if (hint.empty()) continue;
+    refuse("--output", "no format has the file extension '" + base::printable(ending) + "'", hint);
   }
+}
+
+/// --columns a,b --columns c
+void bind_columns(const Arguments& app, std::vector<std::string>& columns) {
+  using Take = std::function<void(const std::vector<std::string>&)>;
+  const Take split_names = [&columns](const auto& all) {
+    columns.clear();
+    for (const std::string& names : all)
+      for (const std::string_view name : base::split(names, ',')) columns.emplace_back(name);
+  };
+  app.add_option("--columns", split_names).repeated();
 }
 
 void bind_report(const Arguments& command, ReportChoice& choice) {
@@ -53,7 +68,7 @@ void bind_report(const Arguments& command, ReportChoice& choice) {
   app.when_parsed([app, formats, &choice] {
     for (const std::string_view ending : {".pdf", ".png", ".jpg", ".svg", ".docx", ".xlsx", ".ods"})
       if (choice.to.ends_with(ending))
-        refuse("--to", "there is no output format " + std::string(ending),
+        refuse("--output", "there is no output format " + std::string(ending),
                ending == ".xlsx" || ending == ".ods" ? "Write -o report.csv and open that file"
                                                      : "Write -o report.html and print the page");
     if (!app.results("--format").empty() || !app.results("--json").empty()) return;
@@ -78,7 +93,7 @@ void bind_report(const Arguments& command, ReportChoice& choice) {
   app.add_flag("--all", choice.style.all);
   app.add_flag("--flat", choice.style.flat);
   app.add_flag("--per-rank", choice.style.per_rank);
-  app.add_option("--columns", choice.style.columns).delimiter(',').repeated();
+  bind_columns(app, choice.style.columns);
   app.add_count("--top-kernels", choice.style.top_kernels);
   app.add_flag("--explain", choice.style.explain);
 }

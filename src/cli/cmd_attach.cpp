@@ -51,6 +51,7 @@ class AttachTo final : public Subcommand {
     TRY(configuration_.apply(config));
     base::set_record_arguments(config.flag("run.record_args"));
     TRY(report::find_exporter(choice_.format));
+    TRY(check_values(choice_.style));
     TRY(check_destination(choice_, STDOUT_FILENO));
     if (sampling_.cpu_hz) TRY(sample::cpu::allowed());
     if (!target.unread.empty()) base::warn(target.unread + ": Python functions are missing");

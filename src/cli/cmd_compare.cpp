@@ -15,7 +15,7 @@ class Compare final : public Subcommand {
  public:
   Compare() : Subcommand("compare") {}
   void options(const Arguments& app) override {
-    app.add_option("sides", sides_).required().expected(1, 100);
+    app.add_option("run", sides_).required().expected(1, 100);
     bind_comparison(app, from_, options_, renames_);
     app.under("Comparison").add_option("--alpha", options_.alpha).between(0.0001, 0.5);
     choice_.style.top = 30;

@@ -229,7 +229,7 @@ class ConfigCommand final : public Subcommand {
   ConfigCommand() : Subcommand("config", true) {}
   [[nodiscard]] bool needs_separator() const override { return true; }
   void options(const Arguments& app) override {
-    app.add_option("--to", to_);
+    app.add_option("-o,--output", to_);
     app.add_flag("--force", force_);
     bind_look(app, look_);
     app.add_flag("--origin", origin_);
@@ -321,7 +321,7 @@ class ConfigCommand final : public Subcommand {
     std::error_code error;
     if (!force_ && fs::exists(to_, error))
       return base::fail(base::Code::kUsage, "there is such a file already", to_,
-                        "Add --force, or name another one with --to");
+                        "Add --force, or name another one with -o");
     TRY(check_output(to_));
     look_.command = program_;
     const auto look = TRY(profile::look_at_program(look_));

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 
 #include "base/fs.hpp"
@@ -14,6 +15,7 @@ class Help final : public Subcommand {
   Help() : Subcommand("help") {}
   void options(const Arguments& app) override {
     app.add_option("command", topic_);
+    app.add_option("verb", verb_);
     app.add_flag("--man", man_);
     app.add_option("--man-dir", man_dir_);
     app.add_option("--completion", completion_).one_of({"bash", "zsh", "fish"});
@@ -38,7 +40,12 @@ class Help final : public Subcommand {
     for (const auto& command : commands) {
       known.push_back(command.name);
       if (command.name != topic_) continue;
-      print(man_ ? man_page(command) : help_text(command, false));
+      const auto word = std::ranges::find(command.words, verb_, &HelpCommand::name);
+      if (!verb_.empty() && word == command.words.end()) return no_such_verb(command);
+      if (man_)
+        print(man_page(command));
+      else
+        print(help_text(verb_.empty() ? command : word_of(command, *word), false));
       return 0;
     }
     std::string hint = base::did_you_mean(topic_, known);
@@ -59,7 +66,16 @@ class Help final : public Subcommand {
     return 0;
   }
 
-  std::string topic_, man_dir_, completion_;
+  [[nodiscard]] base::Result<int> no_such_verb(const HelpCommand& command) const {
+    std::vector<std::string> verbs;
+    for (const HelpCommand& word : command.words) verbs.push_back(word.name);
+    std::string hint = base::did_you_mean(verb_, verbs);
+    if (hint.empty()) hint = "See rangescope help " + command.name;
+    const std::string written = base::printable(topic_ + " " + verb_);
+    return base::fail(base::Code::kUsage, "there is no help for '" + written + "'", {}, hint);
+  }
+
+  std::string topic_, verb_, man_dir_, completion_;
   bool man_ = false;
 };
 

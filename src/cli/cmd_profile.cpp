@@ -9,11 +9,14 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
 #include "analyze/samples/latest_samples.hpp"
+#include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/process.hpp"
 #include "base/redact.hpp"
@@ -295,6 +298,18 @@ int end_like(const base::Ended& ended) {
   base::die_by(*ended.signal);
 }
 
+/// A script of Python that is no program by itself is run by the Python that asked for it
+/// (`python -m rangescope`), else by python3.
+std::vector<std::string> with_interpreter(std::vector<std::string> program) {
+  std::error_code ignored;
+  if (program.empty() || !program.front().ends_with(".py") || base::find_on_path(program.front()) ||
+      !std::filesystem::is_regular_file(program.front(), ignored))
+    return program;
+  const char* python = std::getenv("RANGESCOPE_PYTHON");
+  program.insert(program.begin(), python == nullptr ? "python3" : python);
+  return program;
+}
+
 class Profile final : public Subcommand {
  public:
   Profile() : Subcommand("profile", true) {}
@@ -316,13 +331,13 @@ class Profile final : public Subcommand {
     bind_native(app, native_);
     bind_sampling(app, sampling_);
     bind_report(app, choice_);
-    bind_analyze(app, analysis_);
+    bind_regions(app, analysis_);
     bind_counters(app, counters_);
     configuration_.options(app);
   }
 
   [[nodiscard]] base::Result<int> run() override {
-    const auto composed = TRY(configuration_.compose(program_));
+    const auto composed = TRY(configuration_.compose(with_interpreter(program_)));
     const config::Config& config = composed;
     TRY(configuration_.apply(config));
     base::set_record_arguments(config.flag("run.record_args"));
@@ -331,7 +346,10 @@ class Profile final : public Subcommand {
       return base::fail(base::Code::kUsage, "there is no program to run", {},
                         "Put it after --: rangescope profile -- python train.py");
     TRY(report::find_exporter(choice_.format));
+    TRY(check_values(choice_.style));
     if ((watch_ || every_ || !openmetrics_.empty()) && !dry_run_) {
+      analysis_.ranges = TRY(profile::ranges_of(config));
+      analysis_.kernels = TRY(profile::kernels_of(config));
       TRY(check_analysis(analysis_));
       return Watch(config.text("run.root").value_or(std::string(runs::kDefaultRoot)), every_, openmetrics_, choice_,
                    analysis_)
@@ -339,9 +357,7 @@ class Profile final : public Subcommand {
     }
     to_ = dry_run_ ? beside_a_program() : descriptor_beside_a_program(choice_);
     TRY(check_destination(choice_, to_));
-    analysis_.fold_names.reset();  // the run's configuration has it, and these
-    analysis_.ranges = {};
-    analysis_.kernels = {};
+    analysis_.fold_names.reset();  // the run's configuration has it
     TRY(check_analysis(analysis_));
     counters_.by_payload = analysis_.by_payload;
     constexpr std::int64_t kMost = 1000;

@@ -1,4 +1,5 @@
 // `rangescope query` and `rangescope export`: the session and its report as tables, whole or asked.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include "base/deadline.hpp"
 #include "base/duckdb.hpp"
 #include "base/log.hpp"
+#include "base/progress.hpp"
 #include "base/temporary_folder.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -152,7 +154,7 @@ class Export final : public Subcommand {
     std::vector<std::pair<std::string, To>> formats = {{"sqlite", {}}, {"parquet", {std::nullopt, true}}};
     for (const auto& [name, format] : report::tables::kRowFormats)
       if (format != RowFormat::kTable) formats.emplace_back(name, To{format});
-    app.add_choice("--to", to_, formats).required();
+    app.add_choice("-f,--format", to_, formats).required();
     app.add_option("-o,--output", output_);
     app.add_flag("--raw-cells", raw_cells_);
     app.add_option("--table", table_).one_of(report::tables::table_names());
@@ -163,13 +165,14 @@ class Export final : public Subcommand {
   [[nodiscard]] base::Result<int> run() override {
     if (to_.parquet) return parquet();
     if (!to_.rows && (output_.empty() || output_ == "-"))
-      return base::fail(base::Code::kUsage, "a database cannot go to standard output", "--to sqlite",
+      return base::fail(base::Code::kUsage, "a database cannot go to standard output", "--format",
                         "Name a file with -o");
     TRY(check_analysis(analysis_));
     if (!output_.empty() && output_ != "-") TRY(check_output(output_));
     if (!to_.rows) {
       const auto one = TRY(profile::analyze_named(root_, inputs_, analysis_, reading_));
       const auto places = analyze::find_places(one.session, analysis_);
+      const base::Work writing("writing " + base::printable(output_));
       TRY(report::tables::write_file({one.report, one.session, places}, output_));
       return 0;
     }
@@ -191,7 +194,7 @@ class Export final : public Subcommand {
       inputs_.pop_back();
     }
     if (output_.empty() || output_ == "-")
-      return base::fail(base::Code::kUsage, "Parquet goes into a folder", "--to parquet", "Name one: --to parquet DIR");
+      return base::fail(base::Code::kUsage, "Parquet goes into a folder", "--format", "Name one: -f parquet DIR");
     TRY(check_analysis(analysis_));
     TRY(report::tables::check_parquet_folder(output_));
     const DuckHere here(analysis_.threads);
@@ -201,6 +204,8 @@ class Export final : public Subcommand {
         root_, inputs_, analysis_, reading_,
         [&](const profile::Analyzed& one, const std::string& job, std::optional<std::uint32_t> rank) {
           ++ranks;
+          const std::string folder = base::printable(output_);
+          const base::Work writing(fmt::format("writing {}, rank {}", folder, ranks));
           return report::tables::write_parquet({one.report, one.session, analyze::find_places(one.session, analysis_)},
                                                {job, rank}, *here.duck, output_);
         });

@@ -61,7 +61,7 @@ class Report final : public Subcommand {
       return base::fail(base::Code::kUsage, "several separate inputs and one folder of regions", "--split-regions",
                         "Write one report for each input");
     if (inputs_.size() > 1 && !choice_.to.empty() && choice_.to != "-")
-      return base::fail(base::Code::kUsage, "several separate inputs and one file", "--to",
+      return base::fail(base::Code::kUsage, "several separate inputs and one file", "--output",
                         "Write one report for each input");
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       if (i > 0 && ::write(STDOUT_FILENO, "\n", 1) < 0)

@@ -15,10 +15,12 @@
 #include "base/progress.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
+#include "config/metric_groups.hpp"
 #include "profile/captures.hpp"
 #include "profile/engine.hpp"
 #include "report/document/csv_text.hpp"
 #include "report/document/findings.hpp"
+#include "report/document/view.hpp"
 #include "report/sink.hpp"
 #include "runs/job/launcher.hpp"
 #include "runs/layout.hpp"
@@ -52,7 +54,7 @@ bool wants_color(int fd, const std::string& choice) {
 /// Does another word of the command line, the program's among them, name this file? What stands behind an option for
 /// outputs is the output itself.
 bool is_input(const std::filesystem::path& to) {
-  static constexpr std::string_view kOutputs[] = {"-o", "--output", "--to", "--json", "--junit", "--markdown"};
+  static constexpr std::string_view kOutputs[] = {"-o", "--output", "--json", "--junit", "--markdown"};
   const auto& words = arguments();
   std::error_code error;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -140,6 +142,14 @@ void say_kept(const std::filesystem::path& run, bool in_default_root) {
   // The head of the report has its name already.
   base::info("run kept in " + (in_default_root ? std::string(runs::kDefaultRoot) : shown) +
              "; see it again: rangescope report " + base::shell_quote(in_default_root ? "latest" : shown));
+}
+
+base::Result<void> check_values(const report::Style& style) {
+  std::vector<std::string> metrics;
+  const auto groups = TRY(config::shipped_groups());
+  for (const model::MetricGroup& group : groups)
+    for (const model::GroupMetric& metric : group.metrics) metrics.push_back(metric.name);
+  return report::check_values(style, metrics);
 }
 
 base::Result<void> check_destination(const ReportChoice& choice, int fd) {

@@ -43,6 +43,8 @@ void bind_destination(const Arguments& app, ReportChoice& choice);
 [[nodiscard]] profile::Talk talk_of(const ReportChoice& choice, int fd);
 /// Says where a run is kept, and how to see it again.
 void say_kept(const std::filesystem::path& run, bool in_default_root);
+/// kUsage for a value to sort by or to show that no report can have.
+[[nodiscard]] base::Result<void> check_values(const report::Style& style);
 /// Style of a table on this descriptor: its terminal's width, colour only there, NO_COLOR and TERM=dumb respected.
 [[nodiscard]] report::Style style_on(int fd, const ReportChoice& choice);
 /// A list on standard output, which is as wide as it is where that is no terminal; 0, or why it was not written.

@@ -1,5 +1,7 @@
 #include "profile/captures.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "analyze/tree/backward.hpp"
@@ -108,8 +110,11 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
   std::vector<Input> inputs;
   std::vector<base::Error> unread;
   Captured captured;
-  for (const std::vector<fs::path>& parts : read::recordings(paths)) {
+  const auto recordings = read::recordings(paths);
+  std::size_t number = 0;
+  for (const std::vector<fs::path>& parts : recordings) {
     const fs::path& path = parts.front();
+    ++number;
     if (const fs::path* whole = read::whole_of(parts, paths)) {
       captured.notes.push_back(path.string() + " was left out: it was made from " + whole->string() +
                                ", which is already read");
@@ -123,7 +128,9 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
               (!run->empty() ? ": rangescope report " + base::shell_quote(base::printable(*run)) : std::string()) +
               ". SQLite reads the export: sqlite3 " + base::shell_quote(path.string()));
     }
-    const base::Work reading("reading " + base::printable(path.filename().string()), bytes_of(parts));
+    std::string doing = "reading " + base::printable(path.filename().string());
+    if (recordings.size() > 1) doing += fmt::format(" ({} of {})", number, recordings.size());
+    const base::Work reading(std::move(doing), bytes_of(parts));
     auto known = read.extract(path);
     auto session = known.empty() ? read::read_recording(parts, options) : std::move(known.mapped());
     if (session) {

@@ -65,6 +65,22 @@ std::string note_of(const collect::native::CounterPlan& plan, const collect::nat
   return note.dump(2) + "\n";
 }
 
+/// A name without `__`, which is in every name of CUPTI, is one of a group. Wrong ones are found
+/// on a machine without a GPU too.
+Result<void> check_groups(std::span<const std::string> names, std::span<const model::MetricGroup> groups) {
+  std::vector<std::string> group_names;
+  for (const model::MetricGroup& group : groups) group_names.push_back(group.name);
+  for (const std::string& name : names) {
+    const bool is_counter = name.find("__") != std::string::npos;
+    if (is_counter || std::ranges::find(group_names, name) != group_names.end()) continue;
+    std::string hint = base::did_you_mean(name, group_names);
+    if (hint.empty()) hint = "See the groups with: rangescope metrics list";
+    const std::string problem = "there is no group of metrics '" + base::printable(name) + "'";
+    return base::fail(Code::kUsage, problem, "--metrics", std::move(hint));
+  }
+  return {};
+}
+
 /// counters.json; nothing where there is none.
 nlohmann::json note_in(const fs::path& run) {
   const auto note = run.empty() ? Result<std::string>(std::string()) : base::read_file(run / kNoteFile);
@@ -119,6 +135,7 @@ Result<std::string> plan_text(collect::native::CounterRequest request, const fs:
 Result<PreparedCounters> prepare_counters(const std::vector<std::string>& names,
                                           collect::native::CounterRequest request) {
   auto groups = TRY(config::shipped_groups());
+  if (!request.skip_unknown) TRY(check_groups(names, groups));
   auto chip = TRY(request.chip.empty() ? chip_of_machine() : Result<std::string>(chip_named(request.chip)));
   TRY(may_count());
   auto planner = TRY(open_planner());

@@ -79,7 +79,7 @@ base::Result<void> prepare(Run& run) {
   auto ranges = TRY(ranges_of(run.config));
   auto kernels = TRY(kernels_of(run.config));
   for (const std::string& text : ranges.notes) base::detail(base::printable(text));
-  warn_of_bars(ranges);
+  TRY(check_ranges(ranges));
   run.args.analysis.ranges = run.ranges = std::move(ranges);
   run.args.analysis.kernels = std::move(kernels);
   return plan_counters(run);

@@ -47,14 +47,16 @@ base::Result<std::pair<std::vector<std::string>, std::string>> latest(const conf
   return std::pair{config.list(chosen), std::string(chosen)};
 }
 
-/// Parses the texts of a key; an error names the key.
+/// Parses the texts of a key; an error names the option that gave them, or the key.
 template <class Take>
 base::Result<void> take_key(const config::Config& config, std::string_view key, std::string_view alias, Take take) {
   const auto texts = TRY(latest(config, key, alias));
   for (const std::string& text : texts.first) {
     if (auto taken = take(text); !taken) {
       base::Error error = std::move(taken).error();
-      error.where = texts.second + (error.where.empty() ? "" : ": " + error.where);
+      const config::Origin origin = config.origin(texts.second);
+      const bool by_flag = origin.source == config::Source::kFlag;
+      error.where = (by_flag ? origin.name : texts.second) + (error.where.empty() ? "" : ": " + error.where);
       return tl::make_unexpected(std::move(error));
     }
   }
@@ -138,13 +140,20 @@ void warn_of_idle_keys(const config::Config& config) {
     base::warn(stage + " is off, so there is no use for " + keys + "; add --" + stage);
 }
 
-void warn_of_bars(const model::RangeSelection& ranges) {
+base::Result<void> check_ranges(const model::RangeSelection& ranges) {
+  for (const model::RangeTerm& term : ranges.include) {
+    if (std::ranges::find(ranges.exclude, term) == ranges.exclude.end()) continue;
+    const std::string problem = "'" + base::printable(term.written) + "' is included and excluded";
+    return base::fail(base::Code::kUsage, problem, "--include, --exclude",
+                      "Name it once: what is excluded is never shown");
+  }
   for (const auto* terms : {&ranges.include, &ranges.exclude})
     for (const model::RangeTerm& term : *terms)
       if (term.written.find('|') != std::string::npos && !term.written.starts_with("regex:"))
         base::warn("'" + base::printable(term.written) + "' is one name, with a bar in it. For several ranges write '" +
                    base::printable(base::replace_all(term.written, "|", ";")) + "', or 'regex:^(" +
                    base::printable(term.written) + ")$/'");
+  return {};
 }
 
 collect::nsys::Options nsys_options(const config::Config& config) {

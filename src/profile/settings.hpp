@@ -26,8 +26,9 @@ namespace rangescope::profile {
 [[nodiscard]] bool opens_window_by_calls(const config::Config& config);
 /// Says which keys of the command line belong to a tool that is switched off.
 void warn_of_idle_keys(const config::Config& config);
-/// `decode|prefill` is one name to every tool and to us: warns how several are written.
-void warn_of_bars(const model::RangeSelection& ranges);
+/// kUsage where a range is included and excluded. `decode|prefill` is one name to every tool and to
+/// us: warns how several are written.
+[[nodiscard]] base::Result<void> check_ranges(const model::RangeSelection& ranges);
 [[nodiscard]] collect::nsys::Options nsys_options(const config::Config& config);
 [[nodiscard]] collect::ncu::Options ncu_options(const config::Config& config);
 /// Metrics as ncu knows them: a name that is a metric group of conf/metrics becomes the counters that the group is made

@@ -49,6 +49,18 @@ TEST(Ranges, AKeyAndItsAliasOnOneCommandLineAreRefused) {
   EXPECT_EQ(ranges.error().what, "two names of one option: --nvtx-include is another name of --include");
 }
 
+TEST(Ranges, OneThatIsIncludedAndExcludedIsRefused) {
+  const auto both = ranges_of(composed({"ranges.include=[step,prefill]", "ranges.exclude=[step]"}));
+  ASSERT_TRUE(both);
+  const auto checked = check_ranges(*both);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().what, "'step' is included and excluded");
+  const Words inside = {"ranges.include=[step]", "ranges.exclude=['step > copy']"};
+  const auto inner = ranges_of(composed(inside));
+  ASSERT_TRUE(inner);
+  EXPECT_TRUE(check_ranges(*inner));
+}
+
 TEST(Gating, AsksForNsysUnlessSomebodyDecided) {
   EXPECT_EQ(gating_key(composed({})), "");
   EXPECT_EQ(gating_key(composed({"pipeline.nsys.gating_nvtx=true"})), "pipeline.nsys.gating_nvtx");

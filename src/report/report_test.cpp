@@ -307,6 +307,23 @@ TEST(View, UnknownNamesGetTheNearest) {
   EXPECT_TRUE(removed.error().hint.starts_with("-f otlp was removed: write -f pprof ")) << removed.error().hint;
 }
 
+TEST(View, NamesThatNoReportCanHaveAreKnownBeforeTheProgramRuns) {
+  const auto refusal = [](std::vector<std::string> columns, std::string sort = {}) {
+    Style style;
+    style.columns = std::move(columns);
+    style.sort = std::move(sort);
+    const auto checked = check_values(style, std::vector<std::string>{"flop"});
+    return checked ? std::string() : base::to_string(checked.error());
+  };
+  EXPECT_EQ(refusal({"wall", "gpu.busy_ns", "bound", "metrics.x"}, "wall"), "");
+  EXPECT_EQ(refusal({"dram__bytes.sum", "cpu_branch_mpki", "flop"}), "");
+  EXPECT_NE(refusal({"wall", "wal"}).find("'wall'"), std::string::npos);
+  EXPECT_NE(refusal({}, "gpu.bsy_ns").find("'gpu.busy_ns'"), std::string::npos);
+  EXPECT_NE(refusal({}, "time").find("no region has a value named 'time'"), std::string::npos);
+  EXPECT_NE(refusal({}, "zzzzzzzz").find("rangescope help columns"), std::string::npos);
+  EXPECT_NE(refusal({}, "bound").find("is text"), std::string::npos);
+}
+
 TEST(View, ThousandsOfLevels) {
   model::Report report;
   std::vector<std::string> path;

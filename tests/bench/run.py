@@ -23,7 +23,7 @@ TOOLS = os.environ.get("RANGESCOPE_TOOLS", os.path.join(HERE, "..", "..", ".cach
 def wrap(tool, bin_dir, folder, command):
     """The command line that runs command under tool."""
     if tool == "rangescope":
-        return [f"{bin_dir}/rangescope", "profile", "--output", f"{folder}/runs", "--", *command]
+        return [f"{bin_dir}/rangescope", "profile", "--runs", f"{folder}/runs", "--", *command]
     if tool == "nsys 2022.4.2":
         return [f"{TOOLS}/bin/nsys", "profile", "--trace=nvtx", "--sample=none", "--cpuctxsw=none", "-f", "true", "-o",
                 f"{folder}/nsys", *command]

@@ -499,12 +499,91 @@ class Words(InAFolder):
             self.assertIn("there is no command 'ncu'\n", done.stderr)
             self.assertIn("hint: rangescope ncu was removed: use ncu --import FILE; rangescope report FILE shows its ranges\n", done.stderr)
 
-    def test_twelve_commands_with_all_their_help(self):
-        words = re.findall(r"(?m)^  (\w+) ", self.tool("help").stdout.split("Commands:")[1].split("Begin with")[0])
-        self.assertEqual(words, ["profile", "attach", "ctl", "report", "compare", "gate", "query", "export", "runs", "config", "metrics", "doctor", "mcp", "help"])
-        for word in words:
-            self.assertEqual(self.tool(word, "--help-all").returncode, 0, word)
-            self.assertIn("--help-all", self.tool(word, "--help").stdout)
+    def commands(self):
+        """{title of the list of commands: its commands}."""
+        listed = self.tool("help").stdout.split("Options:")[0]
+        return {title: re.findall(r"(?m)^  (\w+) ", lines) for title, lines in re.findall(r"(?m)^(\w+):\n((?:  .*\n)+)", listed)}
+
+    def test_the_list_of_commands_is_in_groups(self):
+        self.assertEqual(self.commands(), {"Run": ["profile", "attach", "ctl"], "Look": ["report", "query", "export"], "Compare": ["compare", "gate"],
+                                           "Keep": ["runs"], "Other": ["config", "metrics", "doctor", "mcp", "help"]})
+        listed = self.tool("help").stdout
+        self.assertRegex(listed, r"(?m)^  --version ")
+        self.assertRegex(listed, r"(?m)^The manual: +https://\S+/docs/manual$")
+        self.assertLessEqual(max(map(len, listed.splitlines())), 80)
+
+    def test_help_fits_a_screen_and_help_all_has_the_rest(self):
+        commands = [[command] for group in self.commands().values() for command in group]
+        verbs = [[command, verb] for command in ("runs", "metrics") for verb in self.verbs(command)]
+        for words in commands + verbs:
+            short, everything = self.tool(*words, "--help").stdout, self.tool(*words, "--help-all").stdout
+            with self.subTest(words):
+                self.assertLessEqual(len(short.splitlines()), 40)
+                for page in (short, everything):
+                    self.assertLessEqual(max(map(len, page.splitlines())), 80)
+                self.assertTrue(short.startswith(everything.splitlines()[0]), "one summary")
+                self.assertIn(f"rangescope {' '.join(words)} --help-all", short)
+                options = set(re.findall(r"(?m)^  (?:-\w, )?(--[\w-]+)", short))
+                self.assertLessEqual(options, set(re.findall(r"(?m)^  (?:-\w, )?(--[\w-]+)", everything)))
+                arguments = re.search(r"(?m)^Arguments:\n((?:  .*\n)+)", short)
+                self.assertNotRegex(arguments.group(1) if arguments else "", r"(?m)^  -")
+
+    def verbs(self, command):
+        """The words of a command, as its Usage lists them."""
+        usage = re.search(r"(?m)^Usage: rangescope \w+ <verb> .*\n((?:  .*\n)+)", self.tool(command, "--help").stdout)
+        return re.findall(r"(?m)^  (\w+)", usage.group(1))
+
+    def test_verbs_are_in_usage(self):
+        self.assertEqual(self.verbs("config"), ["show", "explain", "groups", "validate", "trust", "init"])
+        self.assertEqual(self.verbs("runs"), ["list", "show", "prune", "verify", "stats", "import", "push", "history"])
+        self.assertEqual(self.verbs("metrics"), ["list", "show", "search", "plan", "calibrate"])
+        self.assertEqual(self.tool("help", "runs", "prune").stdout, self.tool("runs", "prune", "--help").stdout)
+        self.assertEqual(self.tool("help", "runs", "prone").returncode, 64)
+
+    def test_words_of_other_tools_are_answered_with_ours(self):
+        self.tool("profile", "-q", VICTIM)
+        for words, ours in ((["profile", "--duration", "5", "--", VICTIM], "Write --for 10s"), (["attach", "-d", "5", "1"], "Write --for 10s"),
+                            (["profile", "-n", "4", "--", VICTIM], "mpirun -n N rangescope profile"), (["report", "-n", "4"], "--top N"),
+                            (["report", "--pid", "1"], "rangescope attach PID"), (["report", "--html"], "Write -o report.html"),
+                            (["report", "--csv"], "Write -f csv"), (["report", "--open"], "open that page in a browser"),
+                            (["profile", "--trace=cuda", "--", VICTIM], "always recorded"), (["top"], "profile --watch -- ./app"),
+                            (["record", "x"], "'profile'"), (["stat", "x"], "'profile'"), (["dump"], "'export'")):
+            done = self.tool(*words)
+            self.assertEqual(done.returncode, 64, words)
+            self.assertRegex(done.stderr, r"hint: [^\n]*" + re.escape(ours), words)
+
+    def test_one_word_has_one_meaning(self):
+        """-o is a file and -f a format wherever they are, and --runs the folder of runs."""
+        for command in (command for group in self.commands().values() for command in group):
+            page = self.tool(command, "--help-all").stdout
+            for short, long in re.findall(r"(?m)^  (-[of]), (--\w+)", page):
+                self.assertEqual(long, {"-o": "--output", "-f": "--format"}[short], command)
+            self.assertNotRegex(page, r"(?m)^  (--to|--root)\b", command)
+
+    def test_wrong_values_are_refused_before_the_program_runs(self):
+        for options, what in ((["--sort", "time"], "no region has a value named 'time'"), (["--sort", "bound"], "is text, not a number"),
+                              (["--columns", "wal"], "did you mean 'wall'"), (["--columns", "wall,gpu.bsy_ns"], "'gpu.busy_ns'"),
+                              (["--metrics", "rofline"], "did you mean 'roofline'"), (["--device", "h2000"], "no peaks are known"),
+                              (["-o", "none/x.json"], "its folder does not exist"), (["--repeat", "0"], "is not a number of runs"),
+                              (["--include", "step", "--exclude", "step"], "'step' is included and excluded"),
+                              (["--include", "regex:("], "--include")):
+            done = self.tool("profile", *options, "--", "touch", "ran")
+            self.assertIn(done.returncode, (64, 74, 78), options)
+            self.assertIn(what, done.stderr, options)
+            self.assertFalse(os.path.exists(os.path.join(self.folder, "ran")), options)
+            self.assertFalse(os.path.exists(os.path.join(self.folder, "rangescope-runs")), options)
+        done = self.tool("profile", "--columns", "wall,median", "--columns", "max", "--", VICTIM)
+        self.assertRegex(done.stderr, r"(?m)^range +wall +median +max$", done.stderr)
+
+    def test_dashes_among_the_arguments_of_the_program_are_its_own(self):
+        echo = os.path.join(self.folder, "echo.sh")
+        with open(echo, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\necho $*\n")
+        os.chmod(echo, 0o755)
+        for before in ([], ["--"], ["-q", "--"], ["run.retries=0"], ["--depth", "1"]):
+            done = self.tool("profile", *before, echo, "-m", "tool", "--", "--lr", "3")
+            self.assertEqual((done.returncode, done.stdout), (0, "-m tool -- --lr 3\n"), (before, done.stderr))
+            self.assertEqual(self.file("manifest.json")["argv"], [echo, "-m", "tool", "--", "--lr", "3"])
 
     def test_what_is_not_written_is_refused_before_the_program_runs(self):
         for words in (["report", "latest"], ["profile"]):
@@ -521,7 +600,7 @@ class Words(InAFolder):
             self.assertIn("For a running process: rangescope attach PID", done.stderr)
 
     def test_what_is_required_is_shown_as_it_is_written(self):
-        for command, line in (("compare", "rangescope compare [options] sides"), ("query", "rangescope query [options] input sql"),
+        for command, line in (("compare", "rangescope compare [options] run..."), ("query", "rangescope query [options] input sql"),
                               ("runs import", "rangescope runs import [options] input")):
             done = self.tool(*command.split())
             self.assertEqual(done.returncode, 64)
@@ -547,8 +626,12 @@ class Words(InAFolder):
         self.assertIn(VICTIM, self.tool("runs").stdout)
 
     def test_old_spellings_of_folders(self):
-        self.tool("profile", "-q", "--output", "mine", VICTIM)
+        self.tool("profile", "-q", "--root", "mine", VICTIM)
         self.tool("profile", "-q", "--runs", "mine", VICTIM)
+        self.assertEqual(self.tool("report", "latest", "--runs", "mine", "--to", "x.json").returncode, 0)
+        self.assertTrue(os.path.exists(os.path.join(self.folder, "x.json")))
+        new = self.tool("export", "latest", "--runs", "mine", "-f", "csv")
+        self.assertEqual((new.returncode, new.stdout), (0, self.tool("export", "latest", "--runs", "mine", "--to", "csv").stdout))
         self.assertEqual(self.tool("runs", "--root", "mine").returncode, 64)  # an option of its words
         listed = self.tool("runs", "list", "--root", "mine").stdout
         self.assertEqual(listed, self.tool("runs", "list", "--runs", "mine").stdout)

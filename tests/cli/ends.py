@@ -74,7 +74,7 @@ class Ends(unittest.TestCase):
     def profile(self, script, prefix="", output="rangescope-runs", options=(), env=None):
         """A script under rangescope, which a shell starts after the prefix."""
         line = f'{prefix} exec "$@"'
-        profile = [RANGESCOPE, "profile", "--no-project", "--output", output, *options, "--"]
+        profile = [RANGESCOPE, "profile", "--no-project", "--runs", output, *options, "--"]
         return subprocess.run(["sh", "-c", line, "sh", *profile, "sh", "-c", script], cwd=self.folder,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               timeout=PATIENCE_S, env={**os.environ, **(env or {})})
@@ -122,7 +122,7 @@ class Ends(unittest.TestCase):
                 ran = os.path.join(self.folder, "ran")
                 if os.path.exists(ran):
                     os.remove(ran)
-                done = subprocess.run(["sh", "-c", f'ulimit -v {megabytes * 1024}; exec "$@"', "sh", RANGESCOPE, "profile", "--no-project", "--output",
+                done = subprocess.run(["sh", "-c", f'ulimit -v {megabytes * 1024}; exec "$@"', "sh", RANGESCOPE, "profile", "--no-project", "--runs",
                                        "runs", "--", "sh", "-c", f"{VICTIM} unique; echo >ran; exit 7"], cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE_S)
                 if os.path.exists(ran):
                     started += 1
@@ -176,7 +176,7 @@ class Ends(unittest.TestCase):
         # Another user, who may read where root's files lie.
         other = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search",
                  "prlimit", "--nproc=1", "--"]
-        done = subprocess.run([*other, RANGESCOPE, "profile", "--no-project", "--output", "runs", "--", "sh", "-c", "echo ran; exit 3"], cwd=self.folder,
+        done = subprocess.run([*other, RANGESCOPE, "profile", "--no-project", "--runs", "runs", "--", "sh", "-c", "echo ran; exit 3"], cwd=self.folder,
                               capture_output=True, text=True, timeout=PATIENCE_S, env={**os.environ, "HOME": self.folder})
         self.assertEqual((done.returncode, done.stdout), (3, "ran\n"), done.stderr)
         self.assertIn("ulimit -u", done.stderr)
@@ -186,7 +186,7 @@ class Ends(unittest.TestCase):
         gone = subprocess.run(["unshare", "-m", "sh", "-c", "umount -l /proc"], capture_output=True, text=True)
         if gone.returncode != 0:
             self.skipTest("no mount namespace here: " + gone.stderr)
-        done = subprocess.run(["unshare", "-m", "sh", "-c", 'umount -l /proc; exec "$@"', "sh", RANGESCOPE, "profile", "--no-project", "--output",
+        done = subprocess.run(["unshare", "-m", "sh", "-c", 'umount -l /proc; exec "$@"', "sh", RANGESCOPE, "profile", "--no-project", "--runs",
                                "runs", "--", "sh", "-c", "echo ran; exit 3"], cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE_S)
         self.assertEqual((done.returncode, done.stdout), (3, "ran\n"), done.stderr)
 
@@ -244,7 +244,7 @@ class Ends(unittest.TestCase):
         for script, code in ((f"{VICTIM} many 1000; {{ cat /dev/zero >disk/filler; }} 2>/dev/null; exit 3", 3),
                              (f"{VICTIM} many 1000; {{ cat /dev/zero >disk/filler; }} 2>/dev/null; kill -SEGV $$", -signal.SIGSEGV)):
             with self.subTest(code):
-                done = subprocess.run([RANGESCOPE, "profile", "--no-project", "--output", disk, "--", "sh", "-c", script], cwd=self.folder,
+                done = subprocess.run([RANGESCOPE, "profile", "--no-project", "--runs", disk, "--", "sh", "-c", script], cwd=self.folder,
                                       stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S)
                 self.assertEqual(done.returncode, code, done.stderr)
                 self.assertIn("step", done.stderr)  # what was captured is reported

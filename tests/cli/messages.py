@@ -37,8 +37,12 @@ def literals():
     for path in sorted(glob.glob(f"{ROOT}/src/**/*.tsv", recursive=True)):
         if not any(other in path for other in OTHERS):
             with open(path, encoding="utf-8") as f:
-                removed = path.endswith("/base/removed.tsv")  # its first cells are what no longer exists
-                yield from ((os.path.relpath(path, ROOT), cell) for line in f if not line.startswith("//") for cell in line.rstrip().split("\t")[removed:])
+                skipped = 0
+                if path.endswith("/base/removed.tsv"):
+                    skipped = 1  # what no longer exists
+                elif path.endswith("/cli/app.tsv"):
+                    skipped = 2  # the kind of a row, and a word of another tool or an earlier version
+                yield from ((os.path.relpath(path, ROOT), cell) for line in f if not line.startswith("//") for cell in line.rstrip().split("\t")[skipped:])
 
 
 class Messages(unittest.TestCase):

@@ -34,7 +34,7 @@ class Compare(unittest.TestCase):
         cls.folder = tempfile.mkdtemp(prefix="rangescope-compare-")
         cls.env = {k: v for k, v in os.environ.items() if not k.endswith("_INJECTION64_PATH")}
         for name, slow in (("same1", 0), ("same2", 0), ("slow", 2000)):
-            done = cls.tool("profile", "-q", "--repeat", REPEATS, "--output", name, "--", STEADY, 20, slow)
+            done = cls.tool("profile", "-q", "--repeat", REPEATS, "--runs", name, "--", STEADY, 20, slow)
             assert done.returncode == 0, done.stderr
 
     @classmethod
@@ -68,14 +68,14 @@ class Compare(unittest.TestCase):
         self.assertIn("of median duration", shown.stderr)
 
     def test_as_many_runs_as_it_takes(self):
-        done = self.tool("profile", "-q", "--repeat", "auto", "--output", "auto", "--", STEADY, 20, 0)
+        done = self.tool("profile", "-q", "--repeat", "auto", "--runs", "auto", "--", STEADY, 20, 0)
         self.assertEqual(done.returncode, 0, done.stderr)
         runs = os.listdir(os.path.join(self.path("auto"), os.listdir(self.path("auto"))[0], "repeats"))
         self.assertTrue(5 <= len(runs) <= 30, runs)
         self.assertEqual(self.tool("profile", "--repeat", "often", "--", STEADY).returncode, 64)
 
     def test_a_series_ends_at_the_first_failure(self):
-        done = self.tool("profile", "-q", "--repeat", 3, "--output", "failed", "--", VICTIM, "exit", "7")
+        done = self.tool("profile", "-q", "--repeat", 3, "--runs", "failed", "--", VICTIM, "exit", "7")
         self.assertEqual(done.returncode, 7)
         run = self.path("failed", os.listdir(self.path("failed"))[0])
         self.assertEqual(os.listdir(f"{run}/repeats"), ["001"])
@@ -86,7 +86,7 @@ class Compare(unittest.TestCase):
     def test_a_later_failure_is_told_and_leaves_the_others(self):
         count = self.path("count")
         fails_thirdly = f'echo >> {count}; {STEADY} 20 0; [ $(wc -l < {count}) != 3 ] || exit 7'
-        done = self.tool("profile", "--repeat", 5, "--output", "third", "--", "sh", "-c", fails_thirdly)
+        done = self.tool("profile", "--repeat", 5, "--runs", "third", "--", "sh", "-c", fails_thirdly)
         self.assertEqual(done.returncode, 7)
         self.assertRegex(done.stderr, "warning: repetition 3 of 5: the program ended by exit code 7; "
                                       "the report is of repetition 00[123]")
@@ -199,7 +199,7 @@ class Compare(unittest.TestCase):
             self.assertRegex(shown, r"loop\S*: predicted 4\.\d+ ms ± 1\.\d+ ms instead of \d\d\.\d+ ms, realised 3\.\d+ ms: GELU by hand")
 
     def test_refused_with_82(self):
-        done = self.tool("profile", "-q", "--output", "other", "--", VICTIM)
+        done = self.tool("profile", "-q", "--runs", "other", "--", VICTIM)
         self.assertEqual(done.returncode, 0, done.stderr)
         for words, text in ((("same1", "other", "--include", "mlp"), "no region is on all sides"),
                             (("same1", "slow", "--metric", "gpu.busy_ns"), "no region has 'gpu.busy_ns' on all sides")):
@@ -298,8 +298,8 @@ class Compare(unittest.TestCase):
         self.assertEqual(self.tool("gate", "-b", path, "--any-machine", "--max-regression", "5%", "same2").returncode, 0)
         done = self.tool("gate", "-b", "nothing", "same2")
         self.assertEqual(done.returncode, 66, done.stderr)
-        self.tool("profile", "-q", "--output", "failed2", "--", VICTIM, "exit", "3")
-        self.tool("profile", "-q", "--output", "good2", "--", VICTIM)
+        self.tool("profile", "-q", "--runs", "failed2", "--", VICTIM, "exit", "3")
+        self.tool("profile", "-q", "--runs", "good2", "--", VICTIM)
         done = self.tool("gate", "-b", "good2", "failed2")
         self.assertEqual(done.returncode, 82)
         self.assertIn("the program failed", done.stderr)

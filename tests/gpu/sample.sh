@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sampling on a machine with a GPU: is it right, and what does it cost? The figures of docs/performance.md, section
+# Sampling on a machine with a GPU: is it right, and what does it cost? The figures of docs/measurements.md, section
 # "Sampling". Nothing is installed; results are printed, recordings stay in the folder given.
 #
 #   tests/gpu/sample.sh BUILD OUT       BUILD: a build folder with bin/rangescope; OUT: an empty folder
@@ -21,7 +21,7 @@ now() { date +%s%N; }
 # record NAME INTERVAL program...: profiles it and keeps the recording.
 record() {
   local name=$1 interval=$2; shift 2
-  timeout 100 "$rangescope" profile -v --sample "$interval" --output "$work/runs-$name" -o "$out/$name.txt" -- "$@" \
+  timeout 100 "$rangescope" profile -v --sample "$interval" --runs "$work/runs-$name" -o "$out/$name.txt" -- "$@" \
     >"$out/$name.out" 2>"$out/$name.err"
   local rc=$? run; run=$(ls -d "$work/runs-$name"/*/ | tail -1)
   tar czf "$out/$name.tgz" -C "$run" native report.json 2>>"$out/$name.err"
@@ -47,7 +47,7 @@ cost() {
   for round in 1 2 3; do
     for way in none off 1ms 100us; do
       if [ $way = none ]; then "$@" >"$work/said"; else
-        timeout 100 "$rangescope" profile -q --sample $way --output "$work/cost" -- "$@" >"$work/said" 2>"$work/cost.err"; fi
+        timeout 100 "$rangescope" profile -q --sample $way --runs "$work/cost" -- "$@" >"$work/said" 2>"$work/cost.err"; fi
       echo "$name $way $(grep -o "$pattern" "$work/said" | grep -o '[0-9.]*' | head -1)" >>"$out/cost.txt"
       rm -rf "$work/cost"
     done
@@ -104,12 +104,12 @@ if wanted busy; then
   echo "== two at once, and counters beside sampling"
   sampled first 6 1000000 & sleep 2.5; sampled second 2 1000000; wait
   (sleep 12 | "$rangescope" __sample-devices "$work" 1000000 1000000 "${counters[@]}" >"$work/said") &
-  sleep 2; timeout 60 "$rangescope" profile --sample off --include copy --metrics dram__bytes_read.sum --output "$work/both" -- ./counted 60 2>&1 | tail -5; wait
+  sleep 2; timeout 60 "$rangescope" profile --sample off --include copy --metrics dram__bytes_read.sum --runs "$work/both" -- ./counted 60 2>&1 | tail -5; wait
 fi
 if wanted aside; then
   echo "== the sampler steps aside for the program's own counters: one run, both sources"
   timeout 100 "$rangescope" profile -q --sample 1ms --include copy --skip-first 0 --metrics dram__bytes_read.sum,gpu__time_duration.sum \
-    --output "$work/runs-aside" -o "$out/aside.txt" -- ./counted 400 >"$out/aside.out" 2>"$out/aside.err"
+    --runs "$work/runs-aside" -o "$out/aside.txt" -- ./counted 400 >"$out/aside.out" 2>"$out/aside.err"
   echo "rc $?"; cp "$work"/runs-aside/*/report.json "$out/aside.json"
   "$python" - "$out/aside.json" <<'EOF'
 import json, sys
@@ -125,7 +125,7 @@ if wanted ncu && [ $torch = 1 ]; then
   echo "== counters by occurrence, and ncu"
   TOK=32 timeout 100 "$rangescope" profile -q --sample off --include decode \
     --metrics dram__bytes_read.sum,dram__bytes_write.sum,sm__cycles_active.avg.pct_of_peak_sustained_elapsed,sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed,gpu__time_duration.sum \
-    --output "$work/runs-counted" -o "$out/counters.csv" -f csv -- "$python" "$here/work.py" >"$out/counters.out" 2>&1
+    --runs "$work/runs-counted" -o "$out/counters.csv" -f csv -- "$python" "$here/work.py" >"$out/counters.out" 2>&1
   cp "$work"/runs-counted/*/report.json "$out/counters.json"
   WARM=0 TOK=1 timeout 240 ncu --csv --page raw --nvtx --nvtx-include decode/ --clock-control none --metrics \
     dram__bytes_read.sum,dram__bytes_write.sum,gpu__time_duration.sum,sm__cycles_active.avg.pct_of_peak_sustained_elapsed,sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed \

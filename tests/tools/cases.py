@@ -150,7 +150,7 @@ def run(argv, **options):
 def profile(bin_dir, command, *options):
     """Profiles command and returns (the JSON report, the finished process)."""
     with tempfile.TemporaryDirectory(prefix="rangescope-test-") as folder:
-        done = run([f"{bin_dir}/rangescope", "profile", "--output", folder, *options, "--", *command])
+        done = run([f"{bin_dir}/rangescope", "profile", "--runs", folder, *options, "--", *command])
         runs = sorted(e.path for e in os.scandir(folder) if e.is_dir())
         if len(runs) != 1:
             raise AssertionError(f"{len(runs)} run directories, exit code {done.returncode}\n{done.stdout}\n{done.stderr}")

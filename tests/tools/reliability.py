@@ -16,7 +16,7 @@ BIN = os.path.abspath(sys.argv[1])
 LIMIT = 60  # seconds; more is "hangs"
 
 TOOLS = {
-    "rangescope": [os.path.join(BIN, "rangescope"), "profile", "-q", "--no-project", "--output", "{}/runs", "--"],
+    "rangescope": [os.path.join(BIN, "rangescope"), "profile", "-q", "--no-project", "--runs", "{}/runs", "--"],
     "heaptrack": ["heaptrack", "-o", "{}/heaptrack"],
     "perf": ["perf", "record", "-q", "-e", "task-clock", "-o", "{}/perf.data", "--"],
     "strace": ["strace", "-f", "-o", "{}/strace"],

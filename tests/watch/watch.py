@@ -58,7 +58,7 @@ class Watch(unittest.TestCase):
             self.assertEqual(watch(folder, "--", "sh", "-c", "exit 3").returncode, 3)
             self.assertEqual(watch(folder, "--", "sh", "-c", "kill -TERM $$").returncode, -15)
             self.assertEqual(watch(folder).returncode, 64)
-            for none in (watch(folder, "--", "/nonexistent"), cases.run([f"{BIN}/rangescope", "profile", "--output", folder, "/nonexistent"])):
+            for none in (watch(folder, "--", "/nonexistent"), cases.run([f"{BIN}/rangescope", "profile", "--runs", folder, "/nonexistent"])):
                 self.assertEqual(none.returncode, 66)
                 self.assertIn("cannot run '/nonexistent'", none.stderr)
                 self.assertNotIn("run kept", none.stderr)

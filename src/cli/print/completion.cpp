@@ -38,6 +38,7 @@ std::vector<Completed> completed(HelpCommands commands) {
       }
     };
     add(command);
+    for (const auto& [written, summary] : command.verbs) one.words.push_back(written.substr(0, written.find(' ')));
     for (const HelpCommand& word : command.words) {
       one.words.push_back(word.name);
       add(word);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/text.hpp"
 #include "base/version.hpp"
@@ -13,7 +14,11 @@ namespace {
 
 constexpr std::string_view kWhat =
     "rangescope runs any program once and reports what each of its NVTX ranges costs, and why.";
-constexpr std::size_t kHelpLeft = 30, kHelpWidth = 96;
+constexpr std::size_t kHelpWidth = 80;  // a terminal's default
+constexpr std::size_t kHelpLeft = 26;   // where the text of an option begins
+constexpr std::size_t kLongestValue = 20;
+constexpr std::string_view kArguments = "Arguments";
+constexpr std::string_view kOutput = "Output";  // -v, -q, -h: the same in every command
 constexpr std::string_view kManTail =
     ".SH EXIT STATUS\n"
     "The exit code of the program passes through, and its fatal signal likewise. rangescope's own codes are: 64 usage, "
@@ -21,45 +26,141 @@ constexpr std::string_view kManTail =
     "configuration, "
     "80 nothing captured, 81 regression, 82 not comparable, 83 data loss under \\-\\-strict.\n";
 
-/// "-o, --to FILE"
+std::string upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+/// "table|json|jsonl|csv ..." is too long to stand next to its option.
+bool is_listed_apart(const HelpOption& option) {
+  return !option.names.empty() && option.value.size() > kLongestValue && !option.values.empty();
+}
+
+/// "-o, --output FILE"
 std::string names_of(const HelpOption& option) {
   if (option.names.empty()) return option.value;
-  return base::join(option.names, ", ") + (option.value.empty() ? "" : " " + option.value);
+  std::string text = base::join(option.names, ", ");
+  if (option.value.empty()) return text;
+  if (!is_listed_apart(option)) return text + " " + option.value;
+  const std::string& long_name = option.names.back();
+  return text + " " + upper(long_name.substr(long_name.find_first_not_of('-')));
+}
+
+/// `key`: with the key of the configuration that the option sets, where there is one.
+std::string text_of(const HelpOption& option, bool key = true) {
+  std::string text = option.text;
+  const auto bracket = text.rfind(" [");
+  const bool has_key = bracket != std::string::npos && text.ends_with("]");
+  if (has_key && !key) text.resize(bracket);
+  if (is_listed_apart(option)) text += ": " + base::join(option.values, ", ");
+  return text;
+}
+
+std::string_view title_of(const HelpOption& option) {
+  return option.names.empty() ? kArguments : std::string_view(option.group);
 }
 
 /// Shown options: free words first, then groups, each where its first option was declared.
 std::vector<const HelpOption*> lines_of(const HelpCommand& command) {
   std::vector<const HelpOption*> lines;
-  std::vector<std::string_view> groups;
+  std::vector<std::string_view> groups{kArguments};
   for (const HelpOption& option : command.options) {
     if (option.group.empty()) continue;
     lines.push_back(&option);
-    if (std::find(groups.begin(), groups.end(), option.group) == groups.end()) groups.push_back(option.group);
+    const std::string_view title = title_of(option);
+    if (std::ranges::find(groups, title) == groups.end()) groups.push_back(title);
   }
-  std::ranges::stable_sort(lines, {}, [&](const HelpOption* line) {
-    return line->names.empty() ? 0 : 1 + (std::find(groups.begin(), groups.end(), line->group) - groups.begin());
+  const auto place = [&](const HelpOption* line) {
+    return std::ranges::find(groups, title_of(*line)) - groups.begin();
+  };
+  std::ranges::stable_sort(lines, {}, place);
+  return lines;
+}
+
+/// What most people need: the free words, and the options that arguments.tsv names; all but those
+/// of every command where it names none.
+std::vector<const HelpOption*> main_lines_of(const HelpCommand& command) {
+  std::vector<const HelpOption*> lines = lines_of(command);
+  std::erase_if(lines, [&](const HelpOption* line) {
+    if (line->names.empty()) return false;
+    if (command.mainly.empty()) return line->group == kOutput;
+    return std::ranges::find_first_of(line->names, command.mainly) == line->names.end();
   });
   return lines;
 }
 
-std::string options_text(const HelpCommand& command, bool all) {
-  std::string out, group;
-  for (const HelpOption* line : lines_of(command)) {
-    const auto main = [&](const std::string& name) {
-      return std::find(command.mainly.begin(), command.mainly.end(), name) != command.mainly.end();
-    };
-    if (!all && !command.mainly.empty() && !line->names.empty() && line->group != "Output" &&
-        std::none_of(line->names.begin(), line->names.end(), main))
-      continue;
-    if (line->group != group) {
-      group = line->group;
-      out += "\n" + group + ":\n";
-    }
-    std::string left = "  " + names_of(*line);
-    const std::string below = "\n" + std::string(kHelpLeft, ' ');
-    left += left.size() + 2 > kHelpLeft ? below : std::string(kHelpLeft - left.size(), ' ');
-    out += left + base::join(base::wrapped(line->text, kHelpWidth - kHelpLeft, 0), below) + "\n";
+/// `left`, and `text` in the right column; below it where `left` is too long.
+std::string two_columns(const std::string& left, const std::string& text) {
+  const std::string below = "\n" + std::string(kHelpLeft, ' ');
+  const bool fits = left.size() + 4 <= kHelpLeft;
+  const std::string gap = fits ? std::string(kHelpLeft - left.size() - 2, ' ') : below;
+  const std::string right = base::join(base::wrapped(text, kHelpWidth - kHelpLeft, 0), below);
+  return "  " + left + gap + right + "\n";
+}
+
+/// With a title above each group; `flat`: only above the free words, and above all others.
+std::string options_text(const std::vector<const HelpOption*>& lines, bool flat) {
+  std::string out;
+  std::string_view title;
+  for (const HelpOption* line : lines) {
+    const std::string_view own = line->names.empty() || !flat ? title_of(*line) : "Options";
+    if (own != title) out += "\n" + std::string(own) + ":\n";
+    title = own;
+    out += two_columns(names_of(*line), text_of(*line, !flat));
   }
+  return out;
+}
+
+bool is_example(std::string_view line) {
+  return line.starts_with("  ");
+}
+
+/// Paragraphs wrapped; lines that are indented stay as they are.
+std::string reflowed(std::string_view details) {
+  std::string out, paragraph;
+  const auto end_paragraph = [&] {
+    if (!paragraph.empty()) out += base::join(base::wrapped(paragraph, kHelpWidth, 0), "\n") + "\n";
+    paragraph.clear();
+  };
+  for (const std::string_view line : base::split(details, '\n')) {
+    if (!line.empty() && !is_example(line)) {
+      paragraph += (paragraph.empty() ? "" : " ") + std::string(line);
+      continue;
+    }
+    end_paragraph();
+    out += std::string(line) + "\n";
+  }
+  end_paragraph();
+  return out;
+}
+
+/// Its first paragraph.
+std::string introduction(std::string_view details) {
+  return reflowed(details.substr(0, std::min(details.find("\n\n"), details.size())));
+}
+
+std::string examples(std::string_view details) {
+  std::string out;
+  for (const std::string_view line : base::split(details, '\n'))
+    if (is_example(line)) out += std::string(line) + "\n";
+  return out.empty() ? out : "\nExamples:\n" + out;
+}
+
+/// " run... [window]"
+std::string arguments_of(const HelpCommand& command) {
+  std::string text;
+  for (const HelpOption* line : lines_of(command)) {
+    if (!line->names.empty()) continue;
+    const std::string word = line->several ? line->value + "..." : line->value;
+    text += line->required ? " " + word : " [" + word + "]";
+  }
+  return text;
+}
+
+/// The words that a command takes, each with what it does.
+std::string verbs_text(const HelpCommand& command) {
+  std::string out;
+  for (const auto& [written, summary] : verbs_of(command)) out += two_columns(written, summary);
   return out;
 }
 
@@ -76,21 +177,19 @@ std::string roff(std::string_view text) {
 }
 
 std::string man_head(const std::string& name, std::string_view summary) {
-  std::string upper = name;
-  std::transform(upper.begin(), upper.end(), upper.begin(),
-                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
-  return fmt::format(".TH {} 1 \"\" \"{}\" \"rangescope\"\n.SH NAME\n{} \\- {}\n", roff(upper), base::tool_version(),
-                     roff(name), roff(summary));
+  constexpr const char* kHead = ".TH {} 1 \"\" \"{}\" \"rangescope\"\n.SH NAME\n{} \\- {}\n";
+  return fmt::format(kHead, roff(upper(name)), base::tool_version(), roff(name), roff(summary));
 }
 
 std::string man_options(const HelpCommand& command) {
-  std::string out, group;
+  std::string out;
+  std::string_view title;
   for (const HelpOption* line : lines_of(command)) {
-    if (line->group != group) {
-      group = line->group;
-      out += ".SS " + roff(group) + "\n";
+    if (title_of(*line) != title) {
+      title = title_of(*line);
+      out += ".SS " + roff(title) + "\n";
     }
-    out += ".TP\n.B " + roff(names_of(*line)) + "\n" + roff(line->text) + "\n";
+    out += ".TP\n.B " + roff(names_of(*line)) + "\n" + roff(text_of(*line)) + "\n";
   }
   return out;
 }
@@ -98,31 +197,62 @@ std::string man_options(const HelpCommand& command) {
 }  // namespace
 
 std::string usage(const HelpCommand& command, const std::string& name) {
-  std::string text = "rangescope " + name + " [options]";
-  for (const HelpOption* line : lines_of(command))
-    if (line->names.empty()) text += line->required ? " " + line->value : " [" + line->value + "]";
-  return text + (command.program ? " [--] program [arguments]" : "");
+  std::string text = "rangescope " + name + " [options]" + arguments_of(command);
+  if (command.program) text += " [--] program [arguments]";
+  return text;
+}
+
+std::vector<Verb> verbs_of(const HelpCommand& command) {
+  if (command.words.empty()) return command.verbs;
+  std::vector<Verb> verbs;
+  for (const HelpCommand& word : command.words) {
+    verbs.push_back({word.name + arguments_of(word), word.summary});
+  }
+  return verbs;
+}
+
+HelpCommand word_of(const HelpCommand& command, HelpCommand word) {
+  word.name = command.name + " " + word.name;
+  return word;
 }
 
 std::string overview(HelpCommands commands) {
-  std::string out = std::string(kWhat) + "\n\nUsage: rangescope <command> [options]\n\nCommands:\n";
-  for (const HelpCommand& command : commands) out += fmt::format("  {:<12}{}\n", command.name, command.summary);
-  return out +
-         "\nBegin with:  rangescope profile -- python train.py\n"
-         "More about a command:  rangescope help <command>\n";
+  std::string out = base::join(base::wrapped(kWhat, kHelpWidth, 0), "\n");
+  out += "\n\nUsage: rangescope <command> [options]\n";
+  std::string_view title;
+  for (const HelpCommand& command : commands) {
+    if (command.group != title) out += fmt::format("\n{}:\n", command.group);
+    title = command.group;
+    out += fmt::format("  {:<10}{}\n", command.name, command.summary);
+  }
+  out += "\nOptions:\n  --version [--json]  Print the version\n";
+  out += "  -h, --help          Show this help\n";
+  out += "\nBegin with:            rangescope profile -- python train.py\n";
+  out += "More about a command:  rangescope help <command>\n";
+  return out + "The manual:            " + std::string(base::manual_address()) + "\n";
 }
 
 std::string help_text(const HelpCommand& command, bool all) {
+  const std::vector<Verb> verbs = verbs_of(command);
   std::string out = command.summary + "\n\n";
-  if (command.words.empty()) {
-    out += "Usage: " + usage(command, command.name) + "\n" + options_text(command, all);
+  if (verbs.empty()) {
+    out += "Usage: " + usage(command, command.name) + "\n";
   } else {
-    out += "Usage: rangescope " + command.name + " <what> [options]\n";
-    for (const HelpCommand& word : command.words)
-      out +=
-          "\n" + usage(word, command.name + " " + word.name) + "\n  " + word.summary + "\n" + options_text(word, true);
+    out += "Usage: rangescope " + command.name + " <verb> [options], where <verb> is one of\n";
+    out += verbs_text(command);
   }
-  return out + (command.details.empty() ? "" : "\n" + command.details + "\n");
+  if (!all) {
+    if (!command.details.empty()) out += "\n" + introduction(command.details);
+    out += options_text(main_lines_of(command), true) + examples(command.details);
+    out += "\nMore: rangescope " + command.name + " --help-all";
+    if (!command.words.empty()) out += ", rangescope " + command.name + " <verb> --help";
+    return out + "\n";
+  }
+  if (command.words.empty()) out += options_text(lines_of(command), false);
+  for (const HelpCommand& word : command.words)
+    out += "\n\n" + usage(word, command.name + " " + word.name) + "\n  " + word.summary + "\n" +
+           options_text(main_lines_of(word), true);
+  return out + (command.details.empty() ? "" : "\n" + reflowed(command.details));
 }
 
 std::string man_overview(HelpCommands commands) {
@@ -144,10 +274,12 @@ std::string man_overview(HelpCommands commands) {
 std::string man_page(const HelpCommand& command) {
   std::string out = man_head("rangescope-" + command.name, command.summary);
   out += ".SH SYNOPSIS\n";
-  if (command.words.empty()) out += ".B " + roff(usage(command, command.name)) + "\n";
+  if (verbs_of(command).empty()) out += ".B " + roff(usage(command, command.name)) + "\n";
+  for (const Verb& verb : command.verbs)
+    out += ".B " + roff("rangescope " + command.name + " " + verb.written) + "\n.br\n";
   for (const HelpCommand& word : command.words)
     out += ".B " + roff(usage(word, command.name + " " + word.name)) + "\n.br\n";
-  if (!command.details.empty()) out += ".SH DESCRIPTION\n.nf\n" + roff(command.details) + "\n.fi\n";
+  if (!command.details.empty()) out += ".SH DESCRIPTION\n.nf\n" + roff(reflowed(command.details)) + ".fi\n";
   out += ".SH OPTIONS\n";
   if (command.words.empty()) out += man_options(command);
   for (const HelpCommand& word : command.words)

@@ -16,14 +16,22 @@ struct HelpOption {
   std::string group;                ///< its title; "" for one that help hides
   std::vector<std::string> values;  ///< all that it takes, where those can be listed
   bool required = false;
-  bool run = false;   ///< a free word that may be a run
-  bool list = false;  ///< takes several values with commas between
+  bool several = false;  ///< a free word that may be repeated
+  bool run = false;      ///< a free word that may be a run
+  bool list = false;     ///< takes several values with commas between
+};
+
+/// A word of a command: `show [run]` of `runs`, and what it does.
+struct Verb {
+  std::string written, summary;
 };
 
 struct HelpCommand {
   std::string name, summary, details;
+  std::string group;  ///< its title in the list of commands
   std::vector<HelpOption> options;
-  std::vector<HelpCommand> words;   ///< `runs`: list, show ...
+  std::vector<HelpCommand> words;   ///< `runs`: list, show ..., each with options of its own
+  std::vector<Verb> verbs;          ///< `config`: show, explain ..., which share their options
   std::vector<std::string> mainly;  ///< options that --help shows; empty for all
   bool program = false;             ///< a program and its arguments end the line
 };
@@ -31,9 +39,13 @@ struct HelpCommand {
 using HelpCommands = std::span<const HelpCommand>;
 
 [[nodiscard]] std::string overview(HelpCommands commands);
+/// The words of a command, of either kind.
+[[nodiscard]] std::vector<Verb> verbs_of(const HelpCommand& command);
+/// A word of a command as a command of its own: `runs prune`.
+[[nodiscard]] HelpCommand word_of(const HelpCommand& command, HelpCommand word);
 /// "rangescope gate [options] run", of a command or of one of its words (`name`: "runs prune").
 [[nodiscard]] std::string usage(const HelpCommand& command, const std::string& name);
-/// `all`: also the options that few people need.
+/// At most 40 lines: what most people need. `all`: every option, and the whole text.
 [[nodiscard]] std::string help_text(const HelpCommand& command, bool all);
 /// rangescope(1)
 [[nodiscard]] std::string man_overview(HelpCommands commands);

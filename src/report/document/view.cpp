@@ -60,23 +60,63 @@ const model::Metric* find_metric(const model::Report& report, std::string_view n
   return nullptr;
 }
 
-base::Result<ColumnView> column_of(const model::Report& report, std::string_view name, int importance,
-                                   std::string_view option) {
+constexpr std::string_view kMetricPrefix = "metrics.";
+
+/// A column that every report can have.
+std::optional<ColumnView> fixed_column(std::string_view name, int importance) {
   if (name == kBoundTag) return ColumnView{std::string(kBoundTag), "bound", {}, importance};
   if (name == kSlowestTag) return ColumnView{std::string(kSlowestTag), "slowest", {}, importance};
-  if (const model::Measure* measure = model::find_measure(name))
-    return ColumnView{std::string(measure->tag), std::string(measure->title),
-                      std::string(model::unit_name(measure->unit)), importance};
-  constexpr std::string_view kPrefix = "metrics.";
-  const std::string_view bare = name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
-  if (const model::Metric* metric = find_metric(report, bare))
-    return ColumnView{std::string(kPrefix) + std::string(bare), base::printable(bare), metric->unit, importance};
-  std::vector<std::string> known = value_names(report);
-  for (const model::Measure& measure : model::measures()) known.emplace_back(measure.title);
-  std::string hint = base::did_you_mean(name, known);
+  const model::Measure* measure = model::find_measure(name);
+  if (measure == nullptr) return {};
+  const std::string_view unit = model::unit_name(measure->unit);
+  return ColumnView{std::string(measure->tag), std::string(measure->title), std::string(unit), importance};
+}
+
+/// The nearest of these names, or of the titles of measures.
+std::string nearest_value(std::string_view name, std::vector<std::string> names) {
+  for (const model::Measure& measure : model::measures()) names.emplace_back(measure.title);
+  return base::did_you_mean(name, names);
+}
+
+tl::unexpected<base::Error> no_such_value(std::string_view name, std::string_view at, std::string hint) {
   if (hint.empty()) hint = "See the names with: rangescope help columns";
-  return base::fail(base::Code::kUsage, "no region has a value named '" + base::printable(name) + "'",
-                    std::string(option), std::move(hint));
+  const std::string problem = "no region has a value named '" + base::printable(name) + "'";
+  return base::fail(base::Code::kUsage, problem, std::string(at), std::move(hint));
+}
+
+base::Result<ColumnView> column_of(const model::Report& report, std::string_view name, int importance,
+                                   std::string_view option) {
+  if (auto column = fixed_column(name, importance)) return std::move(*column);
+  std::string_view bare = name;
+  if (bare.starts_with(kMetricPrefix)) bare.remove_prefix(kMetricPrefix.size());
+  if (const model::Metric* metric = find_metric(report, bare)) {
+    const std::string tag = std::string(kMetricPrefix) + std::string(bare);
+    return ColumnView{tag, base::printable(bare), metric->unit, importance};
+  }
+  return no_such_value(name, option, nearest_value(name, value_names(report)));
+}
+
+/// CUPTI's names have `__` in them, those of CPU events an underscore and no dot. Which ones there
+/// are, only the finished report knows.
+bool may_be_metric(std::string_view name) {
+  const bool has_underscore = name.find('_') != std::string_view::npos;
+  const bool has_dot = name.find('.') != std::string_view::npos;
+  return name.find("__") != std::string_view::npos || (has_underscore && !has_dot);
+}
+
+base::Result<void> check_value(std::string_view name, std::string_view option, Names metrics) {
+  if (name.starts_with(kMetricPrefix) || fixed_column(name, 0)) return {};
+  if (std::ranges::find(metrics, name) != metrics.end()) return {};
+  std::vector<std::string> known = model::measure_tags();
+  known.insert(known.end(), metrics.begin(), metrics.end());
+  std::string hint = nearest_value(name, std::move(known));
+  if (hint.empty() && may_be_metric(name)) return {};
+  return no_such_value(name, option, std::move(hint));
+}
+
+tl::unexpected<base::Error> not_sortable(const std::string& tag) {
+  const std::string problem = "'" + tag + "' is text, not a number";
+  return base::fail(base::Code::kUsage, problem, "--sort", "Sort by wall or gpu.busy_ns");
 }
 
 bool has_gpu(const model::Report& report) {
@@ -210,12 +250,17 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
   return chosen;
 }
 
+base::Result<void> check_values(const Style& style, Names metrics) {
+  for (const std::string& name : style.columns) TRY(check_value(name, "--columns", metrics));
+  if (style.sort.empty()) return {};
+  if (style.sort == kBoundTag || style.sort == kSlowestTag) return not_sortable(style.sort);
+  return check_value(style.sort, "--sort", metrics);
+}
+
 base::Result<std::string> sort_tag(const model::Report& report, const Style& style) {
   if (style.sort.empty()) return std::string();
   auto column = TRY(column_of(report, style.sort, 0, "--sort"));
-  if (column.tag == kBoundTag || column.tag == kSlowestTag)
-    return base::fail(base::Code::kUsage, "'" + column.tag + "' is text, not a number", "--sort",
-                      "Sort by wall or gpu.busy_ns");
+  if (column.tag == kBoundTag || column.tag == kSlowestTag) return not_sortable(column.tag);
   return std::move(column.tag);
 }
 

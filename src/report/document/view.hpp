@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,8 @@ inline constexpr std::string_view kBoundTag = "bound";
 inline constexpr std::string_view kSlowestTag = "ranks.slowest";
 /// A column of the default table: the share of the run, else of all kernels' time, with a bar.
 inline constexpr std::string_view kShareTag = "share_bar";
+
+using Names = std::span<const std::string>;
 
 struct ColumnView {
   std::string tag;  ///< measure tag, metrics.<name>, or kBoundTag
@@ -47,6 +50,10 @@ struct ScopeView {
 /// The columns that style names, else a choice that fits the data: no GPU column without GPU data. kUsage with the
 /// nearest name for a column that no region can have.
 [[nodiscard]] base::Result<std::vector<ColumnView>> columns(const model::Report& report, const Style& style);
+
+/// kUsage for a name in style.columns or style.sort that no report can have: known before the
+/// program runs. `metrics`: names that metric groups give their results.
+[[nodiscard]] base::Result<void> check_values(const Style& style, Names metrics);
 
 /// The tag that rows are sorted by, "" for tree order. kUsage for an unknown one.
 [[nodiscard]] base::Result<std::string> sort_tag(const model::Report& report, const Style& style);

@@ -219,7 +219,7 @@ base::Result<void> open_parquet(const base::Duck& duck, const fs::path& folder) 
   }
   if (readable.empty())
     return base::fail(base::Code::kNoInput, "the folder holds no table", folder.string(),
-                      "Export one: rangescope export RUN --to parquet -o " + base::shell_quote(folder.string()));
+                      "Export one: rangescope export RUN -f parquet -o " + base::shell_quote(folder.string()));
   return duck.lock(readable);
 }
 
