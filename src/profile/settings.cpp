@@ -54,9 +54,11 @@ base::Result<void> take_key(const config::Config& config, std::string_view key, 
   for (const std::string& text : texts.first) {
     if (auto taken = take(text); !taken) {
       base::Error error = std::move(taken).error();
-      const config::Origin origin = config.origin(texts.second);
-      const bool by_flag = origin.source == config::Source::kFlag;
-      error.where = (by_flag ? origin.name : texts.second) + (error.where.empty() ? "" : ": " + error.where);
+      std::string place = texts.second;
+      const config::Origin origin = config.origin(place);
+      if (origin.source == config::Source::kFlag) place = origin.name;
+      if (!error.where.empty()) place += ": " + error.where;
+      error.where = place;
       return tl::make_unexpected(std::move(error));
     }
   }
