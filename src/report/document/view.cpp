@@ -104,14 +104,14 @@ bool may_be_metric(std::string_view name) {
   return name.find("__") != std::string_view::npos || (has_underscore && !has_dot);
 }
 
-base::Result<void> check_value(std::string_view name, std::string_view option, Names metrics) {
+base::Result<void> check_value(std::string_view name, std::string_view at, MetricNames metrics) {
   if (name.starts_with(kMetricPrefix) || fixed_column(name, 0)) return {};
   if (std::ranges::find(metrics, name) != metrics.end()) return {};
   std::vector<std::string> known = model::measure_tags();
   known.insert(known.end(), metrics.begin(), metrics.end());
   std::string hint = nearest_value(name, std::move(known));
   if (hint.empty() && may_be_metric(name)) return {};
-  return no_such_value(name, option, std::move(hint));
+  return no_such_value(name, at, std::move(hint));
 }
 
 tl::unexpected<base::Error> not_sortable(const std::string& tag) {
@@ -250,7 +250,7 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
   return chosen;
 }
 
-base::Result<void> check_values(const Style& style, Names metrics) {
+base::Result<void> check_values(const Style& style, MetricNames metrics) {
   for (const std::string& name : style.columns) TRY(check_value(name, "--columns", metrics));
   if (style.sort.empty()) return {};
   if (style.sort == kBoundTag || style.sort == kSlowestTag) return not_sortable(style.sort);

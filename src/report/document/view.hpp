@@ -22,7 +22,7 @@ inline constexpr std::string_view kSlowestTag = "ranks.slowest";
 /// A column of the default table: the share of the run, else of all kernels' time, with a bar.
 inline constexpr std::string_view kShareTag = "share_bar";
 
-using Names = std::span<const std::string>;
+using MetricNames = std::span<const std::string>;
 
 struct ColumnView {
   std::string tag;  ///< measure tag, metrics.<name>, or kBoundTag
@@ -53,7 +53,7 @@ struct ScopeView {
 
 /// kUsage for a name in style.columns or style.sort that no report can have: known before the
 /// program runs. `metrics`: names that metric groups give their results.
-[[nodiscard]] base::Result<void> check_values(const Style& style, Names metrics);
+[[nodiscard]] base::Result<void> check_values(const Style& style, MetricNames metrics);
 
 /// The tag that rows are sorted by, "" for tree order. kUsage for an unknown one.
 [[nodiscard]] base::Result<std::string> sort_tag(const model::Report& report, const Style& style);
