@@ -47,7 +47,7 @@ std::string names_of(const HelpOption& option) {
 }
 
 /// `key`: with the key of the configuration that the option sets, where there is one.
-std::string text_of(const HelpOption& option, bool key = true) {
+std::string description_of(const HelpOption& option, bool key = true) {
   std::string text = option.text;
   const auto bracket = text.rfind(" [");
   const bool has_key = bracket != std::string::npos && text.ends_with("]");
@@ -106,7 +106,7 @@ std::string options_text(const std::vector<const HelpOption*>& lines, bool flat)
     const std::string_view own = line->names.empty() || !flat ? title_of(*line) : "Options";
     if (own != title) out += "\n" + std::string(own) + ":\n";
     title = own;
-    out += two_columns(names_of(*line), text_of(*line, !flat));
+    out += two_columns(names_of(*line), description_of(*line, !flat));
   }
   return out;
 }
@@ -189,7 +189,7 @@ std::string man_options(const HelpCommand& command) {
       title = title_of(*line);
       out += ".SS " + roff(title) + "\n";
     }
-    out += ".TP\n.B " + roff(names_of(*line)) + "\n" + roff(text_of(*line)) + "\n";
+    out += ".TP\n.B " + roff(names_of(*line)) + "\n" + roff(description_of(*line)) + "\n";
   }
   return out;
 }
