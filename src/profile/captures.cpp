@@ -9,6 +9,7 @@
 #include "base/progress.hpp"
 #include "base/text.hpp"
 #include "profile/jobs.hpp"
+#include "read/fingerprint.hpp"
 #include "read/join.hpp"
 #include "read/registry.hpp"
 #include "report/formats/tables/database.hpp"
@@ -34,7 +35,8 @@ bool has_results(const model::Session& session) {
   return !session.ranges.empty() || !session.kernels.empty() || !session.measurements.empty();
 }
 
-/// The run of which `path` is a capture that was made there; "" for other files and for imported ones.
+/// The run of which `path` is a capture that was made there; "" for other files and for imported
+/// ones.
 fs::path profiled_run_of(const fs::path& path) {
   fs::path run = runs::run_of(path);
   if (run.empty()) return run;
@@ -60,7 +62,8 @@ std::string within(const fs::path& path, const fs::path& run) {
   return fs::absolute(path, error).lexically_normal().lexically_relative(run).string();
 }
 
-/// True where the processes' ranks are known, and none is wanted. Only the native reader picks processes of a file.
+/// True where the processes' ranks are known, and none is wanted. Only the native reader picks
+/// processes of a file.
 bool is_of_others(const model::Session& session, const std::vector<std::uint32_t>& wanted) {
   bool known = false;
   for (const model::Process& process : session.processes) {
@@ -94,6 +97,24 @@ void choose_timelines(std::vector<Input>& inputs, std::vector<std::string>& note
   }
   std::sort(dropped.rbegin(), dropped.rend());
   for (const std::size_t i : dropped) inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(i));
+}
+
+/// Leaves out what is read already: a file that is named twice, a copy, or a report next to its
+/// export.
+void leave_out_repeated(std::vector<Input>& inputs, std::vector<std::string>& notes) {
+  std::map<std::uint64_t, fs::path> first_with;
+  std::vector<Input> kept;
+  for (Input& input : inputs) {
+    const std::uint64_t print = read::fingerprint(input.session);
+    const auto [first, is_new] = first_with.emplace(print, input.path);
+    if (is_new || print == read::kNoFingerprint) {
+      kept.push_back(std::move(input));
+      continue;
+    }
+    notes.push_back(base::printable(input.path.string()) + " was left out: it is the same recording as " +
+                    base::printable(first->second.string()));
+  }
+  inputs = std::move(kept);
 }
 
 }  // namespace
@@ -147,6 +168,7 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
     return base::fail(base::Code::kNothingCaptured, "no process here is of these ranks", paths.front().string(),
                       "Leave out --rank.");
   if (inputs.empty()) return tl::make_unexpected(unread.front());
+  if (inputs.size() > 1) leave_out_repeated(inputs, captured.notes);
   choose_timelines(inputs, captured.notes);
   for (Input& input : inputs)  // names hold sequence numbers until they are folded
     for (const std::string& note : {analyze::add_backward_modules(input.session), names.fold(input.session)})

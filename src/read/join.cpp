@@ -18,7 +18,8 @@ using model::kNone;
 using model::kOpen;
 using model::Session;
 
-/// Moves `from` behind what `to` holds; ids of strings, domains and metrics are those of equal name.
+/// Moves `from` behind what `to` holds; ids of strings, domains and metrics are those of equal
+/// name.
 class Appender {
  public:
   Appender(Session& to, Session& from) : to_(to), from_(from) {}
@@ -124,8 +125,8 @@ class Appender {
     }
   }
 
-  /// The place of a process of `from_` in `to_`, else behind all. Files of one recording (nsys starts and stops) have
-  /// one process of that number and name, at different times.
+  /// The place of a process of `from_` in `to_`, else behind all. Files of one recording (nsys
+  /// starts and stops) have one process of that number and name, at different times.
   [[nodiscard]] std::uint32_t place_of(const model::Process& process) const {
     for (std::uint32_t i = 0; i < processes_of_to_; ++i) {
       const model::Process& known = to_.processes[i];
@@ -138,7 +139,8 @@ class Appender {
     return results_ ? 0 : count(to_.processes);
   }
 
-  /// The time between recordings of different runs: far apart for how long they are, without a process in common; or 0.
+  /// The time between recordings of different runs: far apart for how long they are, without a
+  /// process in common; or 0.
   [[nodiscard]] std::int64_t apart_ns() const {
     constexpr std::int64_t kLengths = 10, kLeast_ns = 10'000'000'000;
     const std::int64_t begin = from_.begin_ns + shift_, end = from_.end_ns + shift_;
@@ -150,6 +152,51 @@ class Appender {
       });
     };
     return std::ranges::any_of(from_.processes, common) ? 0 : gap;
+  }
+
+  /// Real end of the last capture of `to_`, on its clock: that of captures of one run lacks the
+  /// time between them.
+  [[nodiscard]] std::int64_t real_end_ns() const {
+    if (to_.windows.empty()) return to_.end_ns;
+    const model::Window &first = to_.windows.front(), &last = to_.windows.back();
+    return to_.begin_ns + last.after_ns - first.after_ns + last.length_ns;
+  }
+
+  /// Captures of rangescope have their windows already.
+  static bool has_own_captures(const Session& session) {
+    return std::ranges::find(session.sources, model::Maker::kRangescope, &model::Source::maker) !=
+           session.sources.end();
+  }
+
+  [[nodiscard]] bool is_of_same_process(const model::Process& process) const {
+    const std::string_view name = from_.strings.view(process.name);
+    const std::string_view host = from_.strings.view(process.host);
+    return process.pid != 0 && std::ranges::any_of(to_.processes, [&](const auto& other) {
+             const bool same_name = name == to_.strings.view(other.name);
+             return process.pid == other.pid && same_name && host == to_.strings.view(other.host);
+           });
+  }
+
+  /// Time between captures of one run (nsys starts and stops) in which nothing was recorded; 0 for
+  /// anything else.
+  [[nodiscard]] std::int64_t unrecorded_ns() const {
+    if (has_own_captures(to_) || has_own_captures(from_)) return 0;
+    const std::int64_t gap = from_.begin_ns + shift_ - real_end_ns();
+    const auto is_known = [this](const auto& process) { return is_of_same_process(process); };
+    const bool one_run = std::ranges::any_of(from_.processes, is_known);
+    return gap > 0 && one_run ? gap : 0;
+  }
+
+  /// Puts a later capture of one run right behind the ones before it: the time between is in no
+  /// share.
+  void leave_out_unrecorded(std::int64_t gap) {
+    if (to_.windows.empty()) to_.windows.push_back({1, 0, to_.end_ns - to_.begin_ns});
+    const std::int64_t begin_ns = from_.begin_ns + shift_;
+    const std::int64_t after_ns = to_.windows.front().after_ns + begin_ns - to_.begin_ns;
+    to_.windows.push_back({count(to_.windows) + 1, after_ns, from_.end_ns - from_.begin_ns});
+    shift_ -= begin_ns - to_.end_ns;
+    const std::string time = base::format_ns(static_cast<double>(gap));
+    to_.losses.push_back({"not_recorded", 0, time + " between captures of one run: in no share"});
   }
 
   void align_clocks() {
@@ -174,6 +221,8 @@ class Appender {
         shift_ = to_.begin_ns - from_.begin_ns;
         not_aligned("other processes, " + base::format_ns(static_cast<double>(gap)) +
                     " apart from the inputs before it");
+      } else if (const std::int64_t unrecorded = unrecorded_ns(); unrecorded > 0) {
+        leave_out_unrecorded(unrecorded);
       }
     } else {
       not_aligned("its clock's UTC time is unknown");
@@ -445,7 +494,8 @@ class Matcher {
     return x.demangled != 0 && x.demangled == y.demangled;
   }
 
-  /// For every kernel in launch order: its path, and its position among the kernels of the innermost occurrence.
+  /// For every kernel in launch order: its path, and its position among the kernels of the
+  /// innermost occurrence.
   void sweep() {
     std::vector<std::uint32_t> kernels;
     for (std::uint32_t i = 0; i < s_.kernels.size(); ++i) {
@@ -486,7 +536,8 @@ class Matcher {
   std::map<std::string, std::vector<Place>> wanted_;
 };
 
-/// Results of another run, each in the first process that opened its range, else in the first of all.
+/// Results of another run, each in the first process that opened its range, else in the first of
+/// all.
 void bring_home(Session& s, std::size_t first) {
   std::unordered_map<model::StringId, std::uint32_t> home;
   for (const model::Range& range : s.ranges) {

@@ -146,7 +146,26 @@ TEST(Join, RunsFarApartBeginAtOnce) {
   ASSERT_EQ(two.losses.size(), 1u);
   EXPECT_EQ(two.losses[0].kind.id(), "clocks_not_aligned");
   EXPECT_NE(two.losses[0].detail.find("other processes, 60.00 s apart"), std::string::npos) << two.losses[0].detail;
-  EXPECT_EQ(joined(7).end_ns, 60'000'001'000) << "files of one program";
+}
+
+TEST(Join, TimeBetweenCapturesOfOneRunIsNotRecorded) {
+  constexpr std::int64_t kApart_ns = 60'000'000'000;
+  std::vector<model::Session> captures;
+  for (int i = 0; i < 3; ++i) {
+    captures.push_back(timeline());
+    captures.back().clock.anchor_unix_ns = 1'000'000 + i * kApart_ns;
+  }
+  const model::Session run = join(std::move(captures));
+  EXPECT_EQ(run.end_ns - run.begin_ns, 3000);
+  ASSERT_EQ(run.windows.size(), 3u);
+  EXPECT_EQ(run.windows[1].after_ns, kApart_ns);
+  EXPECT_EQ(run.windows[2].after_ns, 2 * kApart_ns);
+  EXPECT_EQ(run.windows[2].length_ns, 1000);
+  ASSERT_EQ(run.ranges.size(), 6u);
+  EXPECT_EQ(run.ranges[2].start_ns, run.ranges[0].start_ns + 1000);
+  EXPECT_EQ(run.ranges[4].start_ns, run.ranges[0].start_ns + 2000);
+  ASSERT_FALSE(run.losses.empty());
+  EXPECT_EQ(run.losses[0].kind.id(), "not_recorded");
 }
 
 TEST(Join, WhatRanksLoseInTheSameWordsStandsOnce) {

@@ -9,6 +9,7 @@
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "read/kineto/reader.hpp"
+#include "read/missing_work.hpp"
 #include "read/native/reader.hpp"
 #include "read/ncu/csv/reader.hpp"
 #include "read/ncu/report/reader.hpp"
@@ -136,6 +137,15 @@ base::Error not_understood(std::string_view head, const fs::path& path, bool fol
   return error;
 }
 
+using Read = base::Result<model::Session>;
+
+/// A recording of the CPU alone says so.
+Read believed(Read session, const Options& options) {
+  if (!session) return session;
+  if (options.kernels) note_missing_work(*session);
+  return session;
+}
+
 }  // namespace
 
 std::span<const Reader* const> readers() {
@@ -196,12 +206,13 @@ const std::filesystem::path* whole_of(std::span<const std::filesystem::path> par
 }
 
 base::Result<model::Session> read_recording(std::span<const std::filesystem::path> parts, const Options& options) {
-  return parts.size() == 1 ? read_any(parts.front(), options) : nsys_csv::read_files(parts);
+  if (parts.size() == 1) return read_any(parts.front(), options);
+  return believed(nsys_csv::read_files(parts), options);
 }
 
 base::Result<model::Session> read_any(const std::filesystem::path& path, const Options& options) {
   const Reader* reader = TRY(find_reader(path));
-  return reader->read(path, options);
+  return believed(reader->read(path, options), options);
 }
 
 }  // namespace rangescope::read

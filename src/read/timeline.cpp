@@ -31,7 +31,8 @@ void add_waits_of_calls(model::Session& s) {
   std::vector<std::int64_t> until(s.threads.size(), std::numeric_limits<std::int64_t>::min());
   for (const std::uint32_t i : order) {
     const model::Launch& call = s.launches[i];
-    const bool nested = call.end_ns <= until[call.thread];
+    const bool touches = call.start_ns >= until[call.thread];  // in a trace of whole microseconds
+    const bool nested = !touches && call.end_ns <= until[call.thread];
     until[call.thread] = std::max(until[call.thread], call.end_ns);
     if (nested || recorded[i]) continue;
     s.synchronizations.push_back({call.start_ns, call.end_ns, i, model::kNone, sync_kind(s.strings.view(call.name))});

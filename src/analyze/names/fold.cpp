@@ -39,7 +39,8 @@ class Printed {
   }
   /// One shape: "[4, 8]", "[]".
   [[nodiscard]] bool shape() { return take("[]") || list(&Printed::number); }
-  /// The number of an operation, and which of its outputs, -1 for an input that none made: "(21,0)".
+  /// The number of an operation, and which of its outputs, -1 for an input that none made:
+  /// "(21,0)".
   [[nodiscard]] bool producer() {
     return take("(") && number() && take(",") && (take("-") || true) && number() && take(")");
   }
@@ -70,7 +71,8 @@ std::string_view without(std::string_view name, std::string_view key, Value valu
   return value(printed) && printed.at_end() ? name.substr(0, at) : name;
 }
 
-/// "XlaModule: jit_step" of XLA's "XlaModule:#hlo_module=jit_step,program_id=7#"; "" of other names.
+/// "XlaModule: jit_step" of XLA's "XlaModule:#hlo_module=jit_step,program_id=7#"; "" of other
+/// names.
 std::string of_xla(std::string_view name) {
   constexpr std::string_view kDomain = "TSL:";
   if (name.starts_with(kDomain)) name.remove_prefix(kDomain.size());
@@ -110,9 +112,45 @@ bool begins_number(std::string_view name, std::size_t at) {
   return (word == 0 || !is_digit(name[word - 1])) && !is_format(name.substr(word, at - word));
 }
 
+bool is_word_byte(char c) {
+  return is_digit(c) || is_letter(c);
+}
+
+bool is_hex_digit(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/// Where the hexadecimal id ends that begins at `at`; `at` where none does: "0x7f3a9c00",
+/// "3fa9c1b2", or a group of a UUID. It is a whole word, with digits and letters, and long enough
+/// not to say what something is ("fp16", "0x7f").
+std::size_t end_of_hex_id(std::string_view name, std::size_t at) {
+  constexpr std::size_t kShortest = 6, kShortestAddress = 4, kUuidGroup = 4;
+  if (at > 0 && is_word_byte(name[at - 1])) return at;
+  std::size_t end = at;
+  while (end < name.size() && is_word_byte(name[end])) ++end;
+  const std::string_view word = name.substr(at, end - at);
+  if (word.starts_with("0x") || word.starts_with("0X")) {
+    const std::string_view address = word.substr(2);
+    const bool is_address =
+        address.size() >= kShortestAddress && std::all_of(address.begin(), address.end(), is_hex_digit);
+    return is_address ? end : at;
+  }
+  if (!std::all_of(word.begin(), word.end(), is_hex_digit)) return at;
+  const bool has_both =
+      std::any_of(word.begin(), word.end(), is_digit) && std::any_of(word.begin(), word.end(), is_letter);
+  const bool in_uuid =
+      word.size() == kUuidGroup && at > 0 && name[at - 1] == '-' && end < name.size() && name[end] == '-';
+  return has_both && (word.size() >= kShortest || in_uuid) ? end : at;
+}
+
 std::string without_numbers(std::string_view name) {
   std::string out;
   for (std::size_t at = 0; at < name.size();) {
+    if (const std::size_t id_end = end_of_hex_id(name, at); id_end > at) {
+      out += out.ends_with('#') ? "" : "#";
+      at = id_end;
+      continue;
+    }
     std::size_t end = at;
     while (end < name.size() && is_digit(name[end])) ++end;
     if (end == at) {

@@ -107,6 +107,16 @@ TEST(FoldedName, KeepsDigitsThatSayWhatItIs) {
   EXPECT_EQ(counted("int8 gemm 4"), "int8 gemm #");
 }
 
+TEST(FoldedName, WritesHexadecimalIdsAsOne) {
+  EXPECT_EQ(counted("req-3fa9c1b2"), "req-#");
+  EXPECT_EQ(counted("tensor 0x7f3a9c0012d0"), "tensor #");
+  EXPECT_EQ(counted("0xDEADBEEF"), "#");
+  EXPECT_EQ(counted("job 550e8400-e29b-41d4-a716-446655440000"), "job #-#-#-#-#");
+  EXPECT_EQ(counted("decode_1a2b3c4d.attn"), "decode_#.attn");
+  for (const char* name : {"facade", "decade_feed", "0x7f", "e5m2", "fp8_e4m3", "b2b", "abcdef-relu"})
+    EXPECT_EQ(counted(name), name);
+}
+
 struct Torch : SessionBuilder {
   std::uint32_t p = process(1), t = thread(p, 1);
 };

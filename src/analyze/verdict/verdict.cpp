@@ -203,11 +203,12 @@ Case::Case(const model::Report& report, std::string_view named)
     (parent == model::kNone ? top_ : children_[parent]).push_back(row);
   }
   for (std::size_t row = 0; row < rows(); ++row) timeline_ |= region(row).wall.inclusive_ns > 0;
-  timeline_ |= report.total && report.total->busy_ns > 0 && report.kernel_counters.empty();  // a file without ranges
+  timeline_ |= report.total && report.total->busy_ns > 0;  // a file without ranges
   timeline_ &= report.run.duration_ns > 0;
   if (report.outside && report.run.duration_ns > 0)
     inside_ns_ = report.run.duration_ns - report.outside->wall_ns - report.outside->profiler_ns;
-  // GPUs work on after the range that launched has ended: what is idle in one range may be full of another's work.
+  // GPUs work on after the range that launched has ended: what is idle in one range may be full of
+  // another's work.
   std::set<std::string> uuids(report.device_uuids.begin(), report.device_uuids.end());
   gpus_ = uuids.empty() || uuids.contains("") ? report.devices.size() : uuids.size();
   if (report.outside && report.total && !report.total->partial && !report.devices.empty()) {
@@ -276,8 +277,9 @@ double Case::gpus_side_by_side(std::size_t row) const {
 std::vector<std::size_t> Case::worst(const std::function<double(std::size_t)>& saves, std::size_t most) const {
   std::vector<double> of(rows());
   for (std::size_t row = 0; row < rows(); ++row) of[row] = saves(row);
-  // A row represents its branch, unless one child holds most of it; one that finds nothing hands on to its children.
-  // Ranges of a library lie beside the program's, which say more: they count where there are no others.
+  // A row represents its branch, unless one child holds most of it; one that finds nothing hands on
+  // to its children. Ranges of a library lie beside the program's, which say more: they count where
+  // there are no others.
   std::vector<std::size_t> found, pending = top_;
   const auto of_library = [&](std::size_t row) { return model::is_library_domain(region(row).domain); };
   if (!std::all_of(top_.begin(), top_.end(), of_library)) std::erase_if(pending, of_library);

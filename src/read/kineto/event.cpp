@@ -2,8 +2,11 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <utility>
 
 #include "base/text.hpp"
 
@@ -31,8 +34,8 @@ void number(od::value& value, std::optional<T>& out) {
   out = negative ? static_cast<T>(-static_cast<std::int64_t>(*whole)) : static_cast<T>(*whole);
 }
 
-/// Of a process or thread. Threads of the GPU's driver have ids that PyTorch writes as negative numbers; PyTorch 1.8
-/// and 1.9 write "stream 7" for the stream of a kernel.
+/// Of a process or thread. Threads of the GPU's driver have ids that PyTorch writes as negative
+/// numbers; PyTorch 1.8 and 1.9 write "stream 7" for the stream of a kernel.
 void identifier(od::value& value, std::optional<std::uint32_t>& out) {
   constexpr std::string_view kStream = "stream ";
   std::optional<std::int64_t> id;
@@ -43,8 +46,32 @@ void identifier(od::value& value, std::optional<std::uint32_t>& out) {
   if (id) out = static_cast<std::uint32_t>(*id);
 }
 
-void text_of(od::value& value, std::string_view& out) {
-  if (value.get_string().get(out) != simdjson::SUCCESS) out = {};
+/// What a text with an escape that JSON does not have means: "C:\Users" is a path whose writer
+/// escaped nothing. Such a backslash stays, and so does one before a code point that is none.
+std::string repaired(std::string_view text) {
+  constexpr std::pair<char, char> kEscapes[] = {{'"', '"'},  {'\\', '\\'}, {'/', '/'},  {'b', '\b'},
+                                                {'f', '\f'}, {'n', '\n'},  {'r', '\r'}, {'t', '\t'}};
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char next = i + 1 < text.size() ? text[i + 1] : '\0';
+    const auto* escape = std::ranges::find(kEscapes, next, &std::pair<char, char>::first);
+    if (text[i] != '\\' || escape == std::end(kEscapes)) {
+      out += text[i];
+      continue;
+    }
+    out += escape->second;
+    ++i;
+  }
+  return out;
+}
+
+/// Into `out`, a view into the event. What had to be repaired is kept by the event.
+void text_of(od::value& value, Event& event, std::string_view& out) {
+  const std::string_view token = base::trim(value.raw_json_token());  // before get_string(), which moves on
+  if (value.get_string().get(out) == simdjson::SUCCESS) return;
+  out = {};
+  const bool is_text = token.size() >= 2 && token.front() == '"' && token.back() == '"';
+  if (is_text) out = event.repaired.emplace_back(repaired(token.substr(1, token.size() - 2)));
 }
 
 void triple(od::value& value, std::array<std::uint32_t, 3>& out) {
@@ -93,12 +120,12 @@ void argument(std::string_view key, od::value& value, Event& event) {
   if (is("graph node id")) return number(value, event.graph_node);
   if (is("graph id")) return number(value, event.graph);
   if (is("Sequence number")) return number(value, event.sequence);
-  if (is("name") || is("cuda_sync_kind")) return text_of(value, event.label);
-  if (is("Collective name")) return text_of(value, event.collective);
-  if (is("dtype")) return text_of(value, event.dtype);
-  if (is("Process Group Description")) return text_of(value, event.group);
-  if (is("Process Group Name")) return text_of(value, event.group_id);
-  if (is("Process Group Ranks")) return text_of(value, event.group_ranks);
+  if (is("name") || is("cuda_sync_kind")) return text_of(value, event, event.label);
+  if (is("Collective name")) return text_of(value, event, event.collective);
+  if (is("dtype")) return text_of(value, event, event.dtype);
+  if (is("Process Group Description")) return text_of(value, event, event.group);
+  if (is("Process Group Name")) return text_of(value, event, event.group_id);
+  if (is("Process Group Ranks")) return text_of(value, event, event.group_ranks);
   if (is("Out msg nelems")) return number(value, event.elements_out);
   if (is("In msg nelems")) return number(value, event.elements);
   if (is("Group size")) return number(value, event.group_size);
@@ -171,12 +198,12 @@ bool EventParser::parse(std::string_view text, Event& event) {
       return false;
     if (key == "ph") {
       std::string_view phase;
-      text_of(value, phase);
+      text_of(value, event, phase);
       event.phase = phase.empty() ? '\0' : phase.front();
     } else if (key == "cat") {
-      text_of(value, event.category);
+      text_of(value, event, event.category);
     } else if (key == "name") {
-      text_of(value, event.name);
+      text_of(value, event, event.name);
     } else if (key == "ts") {
       event.start_ns = microseconds(digits(value), event.fraction);
     } else if (key == "dur") {

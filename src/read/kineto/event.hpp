@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,7 @@ struct Event {
   std::string_view collective, dtype, group;  ///< of a collective operation
   std::string_view group_id, group_ranks;     ///< of its process group: "0", "[0, 1]"
   std::optional<std::int64_t> elements, elements_out, group_size;
+  std::list<std::string> repaired;  ///< texts with escapes that JSON does not have; empty without allocating
 };
 
 class EventParser {

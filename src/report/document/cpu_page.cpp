@@ -111,7 +111,8 @@ Section process_section(const model::Report& report, const Style& style) {
     double wall_ns = 0;
     std::vector<std::size_t> below;
   };
-  // Processes of one command below one parent are a row: a script of 3,000 commands has few of them.
+  // Processes of one command below one parent are a row: a script of 3,000 commands has few of
+  // them.
   std::vector<Row> rows = {{}};
   std::map<std::pair<std::size_t, std::string_view>, std::size_t> known;
   std::map<std::uint32_t, std::size_t> row_of;
@@ -147,7 +148,7 @@ Section process_section(const model::Report& report, const Style& style) {
     if (top) continue;
     grid.add({{row.name, base::Tone::kPlain, std::min<std::size_t>(row.depth, 12)},
               {base::format_count(row.count)},
-              {format_ns(row.wall_ns)}});
+              {row.wall_ns > 0 ? format_ns(row.wall_ns) : "-"}});
   }
   if (const std::size_t left = rows.size() - 1 - grid.rows.size(); left > 0)
     grid.more = base::counted(left, "more command") + ": --all shows each";

@@ -76,8 +76,11 @@ std::string saving_text(const model::Report& report, const model::Verdict& verdi
   if (!verdict.saves_ns || !verdict.cure.empty()) return {};  // the sentence of a cure has it
   std::string text = "saves up to " + base::format_ns(*verdict.saves_ns);
   if (!verdict.saves_share) return text;
-  const bool timeline = report.outside.has_value() && report.run.duration_ns > 0;
-  return text + ", " + base::format_share(*verdict.saves_share) + (timeline ? " of the run" : " of the GPU's time");
+  // The share is of the run, or of the time of all kernels where there is no timeline: saves_ns
+  // tells which.
+  const double whole_ns = *verdict.saves_ns / *verdict.saves_share;
+  const bool of_run = std::abs(whole_ns - report.run.duration_ns) <= 1e-6 * report.run.duration_ns;
+  return text + ", " + base::format_share(*verdict.saves_share) + (of_run ? " of the run" : " of the kernel time");
 }
 
 std::string verdict_text(const model::Report& report, const model::Verdict& verdict, std::size_t name_width) {

@@ -105,6 +105,18 @@ model::Session session_of(const std::string& bytes) {
   return session ? std::move(*session) : model::Session{};
 }
 
+TEST(NcuReport, ValuesThatAreNoNumbersAreALoss) {
+  const model::Session session =
+      session_of(file_header() + bytes_of({.kernels = {kernel("k", std::numeric_limits<double>::quiet_NaN())},
+                                           .strings = {"dram__bytes.sum"}}));
+  ASSERT_EQ(session.measurements.size(), 1u);
+  EXPECT_TRUE(session.measurements[0].values.empty());
+  ASSERT_EQ(session.losses.size(), 1u);
+  EXPECT_EQ(session.losses[0].kind.id(), "no_number");
+  EXPECT_EQ(session.losses[0].count, 1u);
+  EXPECT_NE(session.losses[0].detail.find("dram__bytes.sum"), std::string::npos);
+}
+
 TEST(NcuReportLayouts, Of2019HasNoProcess) {
   const model::Session session =
       session_of(file_header() + bytes_of({.kernels = {kernel("old", 12)}, .strings = {"gpu__time_duration.sum"}}));

@@ -26,11 +26,11 @@ RANGESCOPE_EMBED(reader, RANGESCOPE_TSV);
 namespace rangescope::read::ncu_report {
 namespace {
 
-// How a report was collected, from the ncu command line that it records: replay mode, NVTX filters, clock and cache
-// control.
+// How a report was collected, from the ncu command line that it records: replay mode, NVTX filters,
+// clock and cache control.
 //
-// The recorded line is words joined by blanks, without quotes: a filter with blanks in it cannot be told from two
-// words. Then no filter matches, and the innermost open range is taken for it.
+// The recorded line is words joined by blanks, without quotes: a filter with blanks in it cannot be
+// told from two words. Then no filter matches, and the innermost open range is taken for it.
 
 /// The NVTX range that a range result measured; exactly one of the two is set.
 struct OwnRange {
@@ -44,8 +44,9 @@ struct Capture {
   std::vector<model::RangeExpression> filters;  ///< those of nvtx_include that parse
   std::string note;                             ///< what a reader of the numbers must know
 
-  /// The outermost open range that an include filter names: where the filter began to match the range began. Without
-  /// a filter none; with filters of which none matches, the innermost one open.
+  /// The outermost open range that an include filter names: where the filter began to match the
+  /// range began. Without a filter none; with filters of which none matches, the innermost one
+  /// open.
   [[nodiscard]] std::optional<OwnRange> own_range(const NvtxState& state, std::uint64_t tid) const;
 };
 
@@ -171,6 +172,10 @@ class Builder {
       session_.losses.push_back(
           {"damaged_result", damaged, "results could not be decoded and are left out, the first at " + first->where});
     }
+    if (no_numbers_ > 0)
+      session_.losses.push_back({"no_number", no_numbers_,
+                                 "values that are no finite number were left out, the first of " +
+                                     std::string(first_no_number_) + ": " + file_.path});
     if (unknown > 0) {
       session_.losses.push_back(
           {"unknown_fields", unknown, "fields of a newer (or another) Nsight Compute were skipped: " + file_.path});
@@ -216,8 +221,8 @@ class Builder {
     session_.devices.push_back(device);
   }
 
-  /// Index into Session::metrics and the factor to its unit; kNone for what is no measurement. By string id, since
-  /// every result names the same few hundred metrics.
+  /// Index into Session::metrics and the factor to its unit; kNone for what is no measurement. By
+  /// string id, since every result names the same few hundred metrics.
   struct Metric {
     std::uint32_t index = kNone;
     double factor = 1;
@@ -307,7 +312,11 @@ class Builder {
         default: break;
       }
       const double value = entry.value.as_double() * known.factor;
-      if (known.index == kNone || !std::isfinite(value)) continue;
+      if (known.index == kNone) continue;
+      if (!std::isfinite(value)) {
+        if (no_numbers_++ == 0) first_no_number_ = file_.string(entry.name);
+        continue;
+      }
       // Reports of 2025 with PM sampling hold some metrics twice; ncu shows the last one.
       Given& given = given_[known.index];
       if (given.measurement == session_.measurements.size()) {
@@ -361,8 +370,8 @@ class Builder {
           "the range is not an NVTX range: it is delimited by profiler start and stop, or its filter is not recorded";
       return;
     }
-    // the launching thread's own stacks; where it has none, those of the only other thread that has any (a backward
-    // pass)
+    // the launching thread's own stacks; where it has none, those of the only other thread that has
+    // any (a backward pass)
     const NvtxThread* from = nullptr;
     std::size_t others = 0;
     for (const NvtxThread& thread : state.threads) {
@@ -409,7 +418,8 @@ class Builder {
       measurement.ranges.push_back(open_range(state, *own->start_end, model::RangeKind::kStartEnd, false));
   }
 
-  /// Position within its occurrence and number of the occurrence of its path, both among the results of the report.
+  /// Position within its occurrence and number of the occurrence of its path, both among the
+  /// results of the report.
   void count(model::Measurement& measurement) {
     std::string path, occurrence;
     path = occurrence = std::to_string(measurement.process) + "/" + std::to_string(measurement.thread);
@@ -436,7 +446,9 @@ class Builder {
   struct Given {
     std::size_t measurement, at;  // the last one that had it, and where
   };
-  std::vector<Given> given_;  // by metric of the session
+  std::vector<Given> given_;      // by metric of the session
+  std::uint64_t no_numbers_ = 0;  ///< values that are NaN or infinite
+  std::string_view first_no_number_;
   const Metric missing_{kNone, 1, true, kSkipped};
   std::unordered_map<std::string_view, std::uint32_t> by_name_;
   std::unordered_map<std::string, Occurrence> occurrences_;

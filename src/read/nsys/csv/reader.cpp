@@ -16,6 +16,7 @@
 #include "base/units.hpp"
 #include "model/session.hpp"
 #include "read/csv.hpp"
+#include "read/nsys/csv/domains.hpp"
 #include "read/nsys/csv/header.hpp"
 #include "read/nsys/csv/traces.hpp"
 #include "read/timeline.hpp"
@@ -36,7 +37,8 @@ model::RangeKind kind_of(const Row& row, model::RangeKind otherwise) {
   return style.starts_with("push") ? model::RangeKind::kPushPop : otherwise;
 }
 
-/// A row with a total that so many of at most so long can come to; half as much again, and more, is rounding.
+/// A row with a total that so many of at most so long can come to; half as much again, and more, is
+/// rounding.
 bool has_total(const Row& row, const char* count) {
   const auto total = row.number("total time"), longest = row.number("max");
   if (!total || !longest || *longest <= 0) return total.has_value();
@@ -64,7 +66,8 @@ class Sums {
  public:
   explicit Sums(model::Session& session) : s_(session) {}
 
-  /// False when a number that the table lives by is not one. `kind` is for rows that do not name theirs.
+  /// False when a number that the table lives by is not one. `kind` is for rows that do not name
+  /// theirs.
   bool add(const Header& header, const Row& row, model::RangeKind kind) {
     bare_names_ = header.bare_names;
     switch (header.table) {
@@ -79,18 +82,43 @@ class Sums {
     }
   }
 
+  /// Splits the names of ranges into domain and name; returns how many of them it had to guess.
+  /// Call it once.
+  std::uint64_t finish() {
+    std::vector<std::string_view> names;
+    for (const model::StringId name : full_) names.push_back(s_.strings.view(name));
+    const Domains domains(names, certain_names());
+    const auto split = [&](model::StringId& domain, model::StringId& range) {
+      if (bare_.contains(range)) return;
+      const auto [domain_name, range_name] = domains.split(s_.strings.view(range));
+      domain = s_.strings.intern(domain_name);
+      range = s_.strings.intern(range_name);
+    };
+    for (model::RangeSummary& range : s_.summary.ranges) split(range.domain, range.name);
+    for (model::KernelSummary& kernel : s_.summary.kernels)
+      if (kernel.in_range && !kernel.outside) split(kernel.domain, kernel.range);
+    return domains.guessed();
+  }
+
+  /// Names with their domain, where the tables of sums print it in front of each; else none.
+  [[nodiscard]] std::set<std::string, std::less<>> certain_names() const {
+    std::set<std::string, std::less<>> names;
+    for (const model::StringId name : full_) names.emplace(s_.strings.view(name));
+    return every_domain_is_printed(names) ? names : std::set<std::string, std::less<>>{};
+  }
+
  private:
-  /// "LLM:decode", the default domain as ":decode"; tables of 2020 have bare names, colons and all.
-  std::pair<model::StringId, model::StringId> split(std::string_view range) {
-    const std::size_t colon = bare_names_ ? std::string_view::npos : range.find(':');
-    if (colon == std::string_view::npos) return {0, s_.strings.intern(range)};
-    return {s_.strings.intern(range.substr(0, colon)), s_.strings.intern(range.substr(colon + 1))};
+  /// A range's name as the table has it, domain and name in one: finish() splits it.
+  model::StringId full_name(std::string_view range) {
+    const model::StringId name = s_.strings.intern(range);
+    (bare_names_ ? bare_ : full_).insert(name);
+    return name;
   }
 
   model::RangeSummary& range(const Row& row, std::string_view column, model::RangeKind kind) {
-    const auto [domain, name] = split(row.text(column));
-    const auto [at, added] = range_of_.emplace(std::tuple(domain, name, kind), s_.summary.ranges.size());
-    if (added) s_.summary.ranges.push_back({domain, name, kind});
+    const model::StringId name = full_name(row.text(column));
+    const auto [at, added] = range_of_.emplace(std::tuple(bare_names_, name, kind), s_.summary.ranges.size());
+    if (added) s_.summary.ranges.push_back({0, name, kind});
     return s_.summary.ranges[at->second];
   }
 
@@ -138,7 +166,7 @@ class Sums {
     out.in_range = true;
     const std::string_view name = row.text("nvtx range");
     out.outside = name.empty() || name == "None";
-    if (!out.outside) std::tie(out.domain, out.range) = split(name);
+    if (!out.outside) out.range = full_name(name);
     out.kind = kind;
     out.name = s_.strings.intern(row.text("kernel name"));
     out.calls = row.count("kern inst");
@@ -165,8 +193,10 @@ class Sums {
   }
 
   model::Session& s_;
-  std::map<std::tuple<model::StringId, model::StringId, model::RangeKind>, std::size_t> range_of_;
+  std::map<std::tuple<bool, model::StringId, model::RangeKind>, std::size_t> range_of_;  ///< bare, full name
   std::map<model::StringId, std::size_t> kernel_of_;  ///< of the whole run, in summary.kernels
+  std::set<model::StringId> full_;                    ///< names that may have their domain in front
+  std::set<model::StringId> bare_;                    ///< names of 2020's tables, which print no domain
   bool bare_names_ = false;
 };
 
@@ -214,10 +244,11 @@ class TableReader {
     std::string_view text = input.text;
     skip_mark(text);
     Header header;
+    Header interrupted;  // of the table that a line of other output cut in two
     auto kind = kind_in(input.name).value_or(model::RangeKind::kPushPop);
     bool range_in_name = range_in_names(input.name);
     std::size_t offset = 0, tables = 0, unknown = 0, first_bad = 0;
-    std::uint64_t line = 1, bad = 0;
+    std::uint64_t line = 1, bad = 0, good_rows = 0;
     std::string unknown_columns, missing;
     for (read::Row record; next_row(text, offset, line, record);) {
       const std::size_t here = record.line;
@@ -226,6 +257,7 @@ class TableReader {
         Header next = parse_header(fields);
         if (next.table != Table::kNone) {
           header = std::move(next);
+          interrupted = {};
           ++tables;
           continue;
         }
@@ -236,10 +268,13 @@ class TableReader {
                 base::printable(std::string(fields[0]).append(",").append(fields[1]).append(",").append(fields[2]));
             missing = missing_column(fields);
           }
-          header = {};
+          header = interrupted = {};
           continue;
         }
       }
+      const bool goes_on = header.table == Table::kNone && interrupted.table != Table::kNone &&
+                           fields.size() == interrupted.width && has_number(fields);
+      if (goes_on) header = interrupted;
       const bool cut =
           offset == text.size() && text.back() != '\n' && header.table != Table::kNone && fields.size() > 1;
       if (cut && (fields.size() < header.width || text.back() == ',')) {
@@ -248,7 +283,9 @@ class TableReader {
         break;
       }
       if (header.table != Table::kNone && fields.size() == header.width) {
-        if (!add(header, Row(header, fields), kind, range_in_name) && bad++ == 0) first_bad = here;
+        const bool good = add(header, Row(header, fields), kind, range_in_name);
+        if (!good && bad++ == 0) first_bad = here;
+        good_rows += good ? 1 : 0;
         continue;
       }
       // Chatter, or the end of the table.
@@ -258,6 +295,10 @@ class TableReader {
         if (bad++ == 0) first_bad = here;
         if (numbers) continue;  // a damaged row; the table goes on behind it
       }
+      if (fields.size() > 2)
+        interrupted = {};  // columns of a table that is not known
+      else if (header.table != Table::kNone)
+        interrupted = header;
       header = {};
       if (blank) continue;
       kind = kind_in(fields[0]).value_or(kind);
@@ -273,6 +314,11 @@ class TableReader {
       return base::fail(base::Code::kBadData, "no header of an nsys stats table in " + base::counted(line - 1, "line"),
                         std::string(input.name),
                         "Make one with: nsys stats --report nvtx_sum --report nvtx_kern_sum --format csv FILE");
+    if (good_rows == 0 && bad > 0)
+      return base::fail(
+          base::Code::kBadData,
+          "no row fits its header: " + base::counted(bad, "row") + ", the first in line " + std::to_string(first_bad),
+          std::string(input.name), "Print the table again with: nsys stats --format csv FILE");
     if (unknown > 0)
       lose("ignored_table", 0,
            "line " + std::to_string(unknown) + ": a table that is not read starts with \"" + unknown_columns + '"');
@@ -294,6 +340,9 @@ class TableReader {
       s_.losses.push_back({"rounded_times", 0,
                            "times were printed to " + std::to_string(std::llround(resolution)) +
                                " ns: short kernels and ranges, and which range holds what, may be wrong"});
+    for (const std::string& full_name : sums_.certain_names()) traces_.add_full_name(full_name);
+    const std::uint64_t guessed = sums_.finish();
+    if (guessed > 0 && traces_.empty()) lose("domain_guessed", guessed, std::string(Domains::kGuessed));
     if (traces_.empty())
       lose("no_timeline", 0, "tables of totals by name: nesting, self times and overlap are unknown");
     else
@@ -304,10 +353,6 @@ class TableReader {
  private:
   bool add(const Header& header, const Row& row, model::RangeKind kind, bool range_in_name) {
     if (is_trace(header.table)) return traces_.add(header.table, row, range_in_name);
-    if (!header.bare_names) {
-      if (row.has("range")) traces_.add_full_name(row.text("range"));
-      if (row.has("nvtx range")) traces_.add_full_name(row.text("nvtx range"));
-    }
     return sums_.add(header, row, kind);
   }
   void lose(model::LossKind kind, std::uint64_t count, std::string detail) {

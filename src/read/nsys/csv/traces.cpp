@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.hpp"
+#include "read/nsys/csv/domains.hpp"
 #include "read/timeline.hpp"
 
 namespace rangescope::read::nsys_csv {
@@ -36,59 +37,6 @@ std::pair<std::string_view, std::uint32_t> device_of(std::string_view text) {
   return ordinal && *ordinal < kNone ? std::pair(text.substr(0, open), static_cast<std::uint32_t>(*ordinal))
                                      : std::pair(text, 0u);
 }
-
-/// The domains of the ranges of a trace table. Since 2024 names are "domain:name", ":name" in the default domain;
-/// before that the colon is there only with a domain, so that a name with a colon may have none. Tables of sums of the
-/// same recording always have it and settle that; without them a colon followed by another one or by a space, and one
-/// behind a space, is taken for a part of the name.
-class Domains {
- public:
-  using FullNames = std::set<std::string, std::less<>>;
-  Domains(std::span<const std::string_view> names, const FullNames& full_names) : full_names_(full_names) {
-    const auto has_colon = [](std::string_view name) { return name.find(':') != std::string_view::npos; };
-    const auto begins = [](std::string_view name) { return name.starts_with(':'); };
-    always_ = std::ranges::all_of(names, has_colon) && std::ranges::any_of(names, begins);
-    if (always_) return;
-    std::set<std::string_view> domains;
-    for (const std::string_view name : names) {
-      if (known(name) || bare(name)) continue;
-      domains.insert(name.substr(0, name.find(':')));
-      ++guessed_;
-    }
-    constexpr std::size_t kMostDomains = 64;  // "step17:forward" is a name
-    many_ = domains.size() > kMostDomains;
-    if (many_) guessed_ = 0;
-  }
-
-  bool known(std::string_view name) const {
-    return full_names_.contains(name) || full_names_.contains(':' + std::string(name));
-  }
-
-  bool bare(std::string_view name) const {
-    if (full_names_.contains(':' + std::string(name))) return true;
-    const std::size_t colon = name.find(':');
-    if (colon == std::string_view::npos) return true;
-    if (full_names_.contains(name)) return false;
-    if (many_) return true;
-    const char next = colon + 1 < name.size() ? name[colon + 1] : ' ';
-    return next == ':' || next == ' ' || name.substr(0, colon).find(' ') != std::string_view::npos;
-  }
-
-  std::pair<std::string_view, std::string_view> split(std::string_view name) const {
-    if (!always_ && bare(name)) return {{}, name};
-    const std::size_t colon = name.find(':');
-    return {name.substr(0, colon), name.substr(colon + 1)};
-  }
-
-  /// Names that were split at a colon that may be part of the name.
-  [[nodiscard]] std::uint64_t guessed() const { return guessed_; }
-
- private:
-  const FullNames& full_names_;
-  bool always_ = false;  ///< every name has its domain in front
-  bool many_ = false;    ///< too many domains to be any
-  std::uint64_t guessed_ = 0;
-};
 
 /// False where a row does not name its thread.
 template <class Out>
@@ -354,10 +302,7 @@ void Traces::finish_ranges() {
     s_.ranges.push_back(out);
     extend(process(row.pid), row.start, row.end);
   }
-  if (domains.guessed() > 0)
-    lose("domain_guessed", domains.guessed(),
-         "range names with a colon: these tables write domain:name, so the part before the colon was taken for the "
-         "domain. Give nvtx_sum of the same file too to be certain");
+  if (domains.guessed() > 0) lose("domain_guessed", domains.guessed(), std::string(Domains::kGuessed));
 }
 
 void Traces::finish_works() {
@@ -407,7 +352,8 @@ void Traces::finish_executions() {
   }
 }
 
-/// Calls without work: graphs that were recorded whole, and waits of the CPU, of which one inside another counts once.
+/// Calls without work: graphs that were recorded whole, and waits of the CPU, of which one inside
+/// another counts once.
 void Traces::finish_calls() {
   std::ranges::sort(calls_, [](const CallRow& a, const CallRow& b) {
     return std::tuple(a.pid, a.tid, a.start, -a.end) < std::tuple(b.pid, b.tid, b.start, -b.end);
@@ -427,7 +373,7 @@ void Traces::finish_calls() {
       of = key;
       until = std::numeric_limits<std::int64_t>::min();
     }
-    const bool nested = call.end <= until;
+    const bool nested = call.start < until && call.end <= until;
     until = std::max(until, call.end);
     if (!nested) s_.synchronizations.push_back({call.start, call.end, launch(call), kNone, sync_kind(name)});
   }

@@ -23,12 +23,14 @@
 namespace rangescope::read::nsys_sqlite {
 namespace {
 
-// GPU_METRICS: what `nsys profile --gpu-metrics-devices` sampled, a row for each metric of each sample.
+// GPU_METRICS: what `nsys profile --gpu-metrics-devices` sampled, a row for each metric of each
+// sample.
 //
 //   GPU_METRICS              timestamp, typeId (its lowest byte is the GPU), metricId, value
 //   TARGET_INFO_GPU_METRICS  typeId, metricId, metricName: "SMs Active [Throughput %]", "SYS Clock Frequency [MHz]"
 //
-// A sample ends at its time stamp and begins where the one before it ended. Percentages are whole numbers.
+// A sample ends at its time stamp and begins where the one before it ended. Percentages are whole
+// numbers.
 
 struct GpuMetrics {
   Outcome outcome;
@@ -43,7 +45,8 @@ using model::SampleKind;
 
 constexpr std::size_t kMostStreams = 64, kMostNames = 512;
 
-/// "SMs Active [Throughput %]" is a share of what the device can do, called as the counter that it is.
+/// "SMs Active [Throughput %]" is a share of what the device can do, called as the counter that it
+/// is.
 model::SampledMetric described(std::string_view text) {
   static constexpr std::pair<std::string_view, const char*> kCounters[] = {
       {"GR Active", "gr__cycles_active.avg.pct_of_peak_sustained_elapsed"},
@@ -137,7 +140,8 @@ class Collecting {
   std::map<std::int64_t, One> of_type_;
 };
 
-/// O(rows). Names that are counters of conf/sample too are called as there, so that one formula serves both.
+/// O(rows). Names that are counters of conf/sample too are called as there, so that one formula
+/// serves both.
 GpuMetrics read_gpu_metrics(const Source& source) {
   GpuMetrics out;
   out.outcome.table = "GPU_METRICS";
@@ -182,9 +186,10 @@ void add_gpu_metrics(GpuMetrics&& from, const std::vector<Gpu>& gpus, model::Ses
                                   " left out: " + from.outcome.bad_reason + "."});
 }
 
-// CPU samples of an export: COMPOSITE_EVENTS (one a sample, with its thread) and SAMPLING_CALLCHAINS (its frames, the
-// innermost at depth 0, with names in StringIds). nsys names no interval in time where cycles trigger it, so it is the
-// median gap between samples of one thread.
+// CPU samples of an export: COMPOSITE_EVENTS (one a sample, with its thread) and
+// SAMPLING_CALLCHAINS (its frames, the innermost at depth 0, with names in StringIds). nsys names
+// no interval in time where cycles trigger it, so it is the median gap between samples of one
+// thread.
 
 struct CpuSamples {
   struct Sample {
@@ -295,7 +300,8 @@ void add_cpu_samples(CpuSamples read, model::Session& session) {
 
 constexpr char kFileHead[] = "SQLite format 3";
 
-/// A table that only nsys writes. Exports of CPU programs may have nothing but META_DATA and NVTX_EVENTS.
+/// A table that only nsys writes. Exports of CPU programs may have nothing but META_DATA and
+/// NVTX_EVENTS.
 bool is_ours(std::string_view table) {
   return table == "NVTX_EVENTS" || table == "StringIds" || table == "EXPORT_META_DATA" || table == "META_DATA_EXPORT" ||
          table == "CUDA_GRAPH_NODE_EVENTS" || table == "COMPOSITE_EVENTS" ||
@@ -306,6 +312,30 @@ bool has_ours(const Source& source) {
   if (source.find("StringTable") != nullptr) return false;  // nvprof's, which has CUPTI tables too
   return std::any_of(source.tables().begin(), source.tables().end(),
                      [](const auto& table) { return is_ours(table.first); });
+}
+
+/// Tables whose rows a report is made of. Newer versions of nsys may write one under a longer name.
+constexpr std::string_view kRowTables[] = {"NVTX_EVENTS",
+                                           "CUPTI_ACTIVITY_KIND_KERNEL",
+                                           "CUPTI_ACTIVITY_KIND_RUNTIME",
+                                           "CUPTI_ACTIVITY_KIND_MEMCPY",
+                                           "CUPTI_ACTIVITY_KIND_MEMSET",
+                                           "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+                                           "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"};
+
+/// Names tables that replace a missing one of kRowTables (NVTX_EVENTS_V2). Their rows are not read.
+void note_unknown_tables(const Source& source, model::Session& session) {
+  for (const auto& [name, table] : source.tables()) {
+    for (const std::string_view known : kRowTables) {
+      const bool extends = name.size() > known.size() && name.starts_with(known);
+      if (!extends || source.find(known) != nullptr) continue;
+      std::string detail = "the table " + base::printable(name) + " is not read, and there is no ";
+      detail += std::string(known) + ": what it holds is missing";
+      session.losses.push_back({"unknown_table", 0, std::move(detail)});
+      if (known == "CUPTI_ACTIVITY_KIND_KERNEL") session.unrecorded.kernels = true;
+      if (known == "CUPTI_ACTIVITY_KIND_MEMCPY") session.unrecorded.copies = true;
+    }
+  }
 }
 
 base::Result<model::Session> read_source(const Source& source, const Options& options) {
@@ -360,6 +390,7 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
   for (const Scanned& scan : samples.scans) damaged(scan, "CPU samples: damaged, the rest is missing");
   add_cpu_samples(std::move(samples), session);
   damaged(nodes_scan, "CUDA_GRAPH_NODE_EVENTS: damaged, some graph nodes have no captured path");
+  note_unknown_tables(source, session);
   for (const Scanned& scan : small_scans) damaged(scan, "a table that describes the machine is damaged");
   return session;
 }

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Small inputs that were once read wrong, and what is right of each. Usage: readers.py BIN_DIR SOURCE_DIR"""
+import gzip
+import json
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import cases  # noqa: E402
+
+TOOL, SOURCE = f"{os.path.abspath(sys.argv[1])}/rangescope", os.path.abspath(sys.argv[2])
+INPUTS, GOLDEN = f"{SOURCE}/tests/readers/inputs", f"{SOURCE}/tests/golden"
+
+
+def paths(report):
+    return {(region["domain"], *region["path"]): region["occurrences"] for region in report["regions"]}
+
+
+def losses(report, kind):
+    return [loss for loss in report["losses"] if loss["kind"] == kind]
+
+
+class Readers(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="rangescope-readers-")
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def run_report(self, *files, form="json"):
+        return cases.run([TOOL, "report", *files, "-f", form], cwd=self.folder)
+
+    def report(self, *files):
+        done = self.run_report(*(file if os.path.isabs(file) else f"{INPUTS}/{file}" for file in files))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    # Names of C++ have colons: in every table of nsys they are names.
+
+    def test_scoped_names_in_sums(self):
+        report = self.report("A_nvtx_sum_scoped_names.csv")
+        self.assertEqual(paths(report), {("", "step"): 2, ("", "Cache::run"): 2})
+        self.assertEqual(losses(report, "domain_guessed"), [])
+
+    def test_sums_change_nothing_of_a_trace(self):
+        trace = self.report("B_nvtx_pushpop_trace.csv")
+        both = self.report("B_nvtx_pushpop_trace.csv", "B_nvtx_sum.csv")
+        self.assertEqual(paths(trace), {("", "step"): 2, ("", "step", "Cache::run"): 2})
+        self.assertEqual(both["regions"], trace["regions"])
+        self.assertEqual(losses(both, "domain_guessed"), [])
+
+    def test_domains_in_sums_are_split(self):
+        head = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Style,Range\n"
+        row = "50.0,600,2,300.0,300.0,290,310,14.1,PushPop,{}\n"
+        every = self.report(self.write("a_nvtx_sum.csv", head + row.format(":Cache::run") + row.format("LLM:decode")))
+        self.assertEqual(paths(every), {("", "Cache::run"): 2, ("LLM", "decode"): 2})
+        self.assertEqual(losses(every, "domain_guessed"), [])
+        mixed = self.report(self.write("b_nvtx_sum.csv", head + row.format("step") + row.format("LLM:decode")))
+        self.assertEqual(paths(mixed), {("", "step"): 2, ("LLM", "decode"): 2})
+        self.assertEqual(losses(mixed, "domain_guessed")[0]["count"], 1)
+
+    # A file of ncu adds counters; what the timeline shows stays.
+
+    def test_counters_do_not_hide_the_timeline(self):
+        report = self.report("O_cuda_gpu_trace.csv", "O_ncu.csv")
+        first = report["verdict"][0]
+        self.assertEqual(first["kind"], "copies")
+        self.assertEqual(first["saves_ns"], 10_000_000)
+        kernels = [kernel for kernel in report["kernel_counters"] if kernel["metrics"]]
+        self.assertEqual(len(kernels), 1)
+
+    def test_savings_are_of_what_is_named(self):
+        done = self.run_report(f"{INPUTS}/O_cuda_gpu_trace.csv", form="table")
+        self.assertIn("59.2 % of the run", done.stdout)  # 10 of 16.9 ms
+        alone = self.run_report(f"{INPUTS}/O_ncu.csv", form="table")
+        self.assertIn(" of the kernel time)", alone.stdout)
+        self.assertNotIn("of the run)", alone.stdout)
+
+    # The same recording, twice.
+
+    def check_once(self, first, second):
+        one, two = self.report(first), self.report(first, second)
+        self.assertEqual(two["regions"], one["regions"])
+        self.assertEqual(two["kernels"], one["kernels"])
+        self.assertEqual(two["kernel_counters"], one["kernel_counters"])
+        named = [note for note in two["notes"] if "same recording as" in note]
+        self.assertEqual(len(named), 1, two["notes"])
+        self.assertIn(os.path.basename(second), named[0])
+
+    def test_one_file_twice(self):
+        self.check_once(f"{GOLDEN}/nsys/zoo.sqlite", f"{GOLDEN}/nsys/zoo.sqlite")
+
+    def test_a_copy(self):
+        shutil.copy(f"{INPUTS}/badesc.pt.trace.json", f"{self.folder}/copy.json")
+        self.check_once(f"{INPUTS}/badesc.pt.trace.json", f"{self.folder}/copy.json")
+
+    def test_a_packed_copy(self):
+        trace = f"{GOLDEN}/kineto/step.json.gz"
+        with gzip.open(trace) as packed, open(f"{self.folder}/plain.json", "wb") as plain:
+            plain.write(packed.read())
+        self.check_once(trace, f"{self.folder}/plain.json")
+
+    def test_results_of_ncu_twice(self):
+        shutil.copy(f"{INPUTS}/O_ncu.csv", f"{self.folder}/again.csv")
+        self.check_once(f"{INPUTS}/O_ncu.csv", f"{self.folder}/again.csv")
+
+    def test_two_recordings_stay_two(self):
+        two = self.report(f"{GOLDEN}/nsys/zoo.sqlite", f"{GOLDEN}/nsys/work.sqlite")
+        self.assertEqual([note for note in two["notes"] if "same recording" in note], [])
+
+    # Calls that touch lie next to each other.
+
+    def test_touching_calls(self):
+        report = self.report("G_cuda_calls.pt.trace.json")
+        calls = {row["name"]: (row["calls"], row["exclusive_cpu_ns"]) for row in report["operators"]}
+        self.assertEqual(calls["cudaFuncSetAttribute"], (3, 1000))
+        self.assertEqual(calls["cudaLaunchKernel"], (1, 2000))
+        self.assertEqual(calls["aten::mm"], (1, 17000))
+
+    def test_touching_waits(self):
+        head = "Start (ns),Duration (ns),Name,Result,CorrID,Pid,Tid,T-Pri,Thread Name\n"
+        rows = "".join(f"{start},{length},cudaDeviceSynchronize,0,{number},10,10,20,app\n"
+                       for number, (start, length) in enumerate([(1000, 1000), (2000, 0), (2000, 1000)], 1))
+        gpu = "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Device,Ctx,Strm,Name\n"
+        gpu += "1500,100,9,1,1,1,32,1,1,GPU (0),1,7,k()\n"
+        report = self.report(self.write("r_cuda_api_trace.csv", head + rows), self.write("r_cuda_gpu_trace.csv", gpu))
+        self.assertEqual(report["total"]["syncs"], 3)
+
+    # What cannot be, and what is not there.
+
+    def test_impossible_times(self):
+        report = self.report("impossible.json")
+        self.assertEqual([(kernel["name"], kernel["calls"], kernel["total_ns"]) for kernel in report["kernels"]],
+                         [("good", 10, 400_000)])
+        self.assertEqual(report["total"]["kernels"], 10)
+        found = losses(report, "impossible_time")
+        self.assertEqual([loss["count"] for loss in found], [1, 1, 1])
+
+    def test_launches_without_kernels(self):
+        for file, launches in (("no_kernels.json", 50), ("nokernels.pt.trace.json", 12)):
+            report = self.report(file)
+            self.assertEqual(losses(report, "launches_without_work")[0]["count"], launches)
+            for region in report["regions"]:
+                self.assertIsNone(region["gpu"]["kernel_ns"])
+                self.assertIsNone(region["gpu"]["busy_ns"])
+
+    def test_a_renamed_table(self):
+        path = f"{self.folder}/renamed.sqlite"
+        shutil.copy(f"{GOLDEN}/nsys/zoo.sqlite", path)
+        with sqlite3.connect(path) as database:
+            database.execute("alter table NVTX_EVENTS rename to NVTX_EVENTS_V2")
+            database.execute("alter table CUPTI_ACTIVITY_KIND_KERNEL rename to CUPTI_ACTIVITY_KIND_KERNEL9")
+        database.close()
+        report = self.report(path)
+        named = " ".join(loss["detail"] for loss in losses(report, "unknown_table"))
+        self.assertIn("NVTX_EVENTS_V2", named)
+        self.assertIn("CUPTI_ACTIVITY_KIND_KERNEL9", named)
+        self.assertIsNone(report["total"]["kernel_ns"])
+
+    # Tables that other output cuts in two.
+
+    def test_rows_behind_an_unexpected_line(self):
+        with open(f"{INPUTS}/B_nvtx_pushpop_trace.csv", encoding="utf-8") as file:
+            lines = file.readlines()
+        cut = lines[:3] + ["step 3: loss 0.25\n", "\n"] + lines[3:]
+        report = self.report(self.write("r_nvtx_pushpop_trace.csv", "".join(cut)))
+        self.assertEqual(paths(report), {("", "step"): 2, ("", "step", "Cache::run"): 2})
+
+    def test_only_bad_rows(self):
+        with open(f"{INPUTS}/B_nvtx_pushpop_trace.csv", encoding="utf-8") as file:
+            head = file.readline()
+        done = self.run_report(self.write("r_nvtx_pushpop_trace.csv", head + "x,1,y,z,1,name,p,q,0,1,1,,:1,n\n"))
+        self.assertEqual(done.returncode, 65, done.stdout)
+        self.assertIn("no row fits its header: 1 row, the first in line 2", done.stderr)
+
+    # Names.
+
+    def test_a_bad_escape(self):
+        report = self.report("badesc.pt.trace.json")
+        self.assertIn("C:\\Users\\x", [region["path"][-1] for region in report["regions"]])
+        self.assertIn("C:\\Users\\x", [row["name"] for row in report["operators"]])
+
+
+if __name__ == "__main__":
+    cases.main()
