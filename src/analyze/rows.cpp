@@ -28,6 +28,7 @@ void add_count(std::int64_t& to, std::int64_t from) {
 void add_work(GpuWork& to, const GpuWork& from) {
   for (const auto field : model::kGpuCounts) add_count(to.*field, from.*field);
   for (const auto field : model::kGpuTimes) to.*field += from.*field;
+  to.copy_busy_ns += from.copy_busy_ns;
   to.partial |= from.partial;
 }
 

@@ -154,6 +154,7 @@ struct GpuWork {
   std::int64_t copies = 0, memsets = 0;
   double copy_ns = 0;
   double copy_bytes = 0;
+  double copy_busy_ns = 0;  ///< union of copy intervals, per device, then summed; NaN where unknown
   double overlap_ns = 0;  ///< time in which a copy and a kernel ran at once
   double sync_ns = 0;     ///< CPU time spent waiting for the GPU
   std::int64_t syncs = 0;

@@ -235,7 +235,7 @@ void leave_out(const model::Unrecorded& unrecorded, GpuWork& work) {
   }
   if (unrecorded.copies) {
     for (const auto field : {&GpuWork::copies, &GpuWork::memsets}) work.*field = unknown.*field;
-    for (const auto field : {&GpuWork::copy_ns, &GpuWork::copy_bytes, &GpuWork::overlap_ns, &GpuWork::busy_ns,
+    for (const auto field : {&GpuWork::copy_ns, &GpuWork::copy_bytes, &GpuWork::copy_busy_ns, &GpuWork::overlap_ns, &GpuWork::busy_ns,
                              &GpuWork::exclusive_busy_ns, &GpuWork::span_ns, &GpuWork::idle_ns})
       work.*field = unknown.*field;
     work.busy_ns_per_occurrence = unknown.busy_ns_per_occurrence;
@@ -331,6 +331,7 @@ std::vector<std::uint64_t> add_gpu_work(const Regions& regions, const Contexts& 
     const RegionBusy& measured = busy.regions[r];
     work.busy_ns = static_cast<double>(measured.busy);
     work.exclusive_busy_ns = static_cast<double>(measured.exclusive_busy);
+    work.copy_busy_ns = static_cast<double>(measured.copies);
     work.overlap_ns = static_cast<double>(measured.overlap);
     if (!other.launches_timed) work.launch_ns = unknown_work().launch_ns;
     if (r >= keys.size()) {  // the run is its own one occurrence

@@ -91,6 +91,7 @@ model::GpuWork unknown_work() {
   work.distinct_kernels = kUnknownCount;
   work.recorded_occurrences = 0;
   for (const auto value : model::kGpuTimes) work.*value = kNan;
+  work.copy_busy_ns = kNan;
   work.share = kNan;
   work.kernel_ns_per_occurrence = work.busy_ns_per_occurrence = model::kNoSpread;
   return work;

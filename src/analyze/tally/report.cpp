@@ -197,6 +197,7 @@ class Reporter {
     for (std::size_t i = 0; i < kGpuCounts.size(); ++i)
       out.*kGpuCounts[i] = from.counts[i] == kUnknown ? -1 : from.counts[i];
     for (std::size_t i = 0; i < kGpuTimes.size(); ++i) out.*kGpuTimes[i] = number(from.times[i]);
+    out.copy_busy_ns = kNan;  // digests have sums of copies only
     out.partial = from.partial;
     for (const Copies& copy : from.copies)
       out.copies_by_kind.push_back({copy.kind, copy.calls, number(copy.bytes), number(copy.ns)});

@@ -119,10 +119,10 @@ class Timeline {
   const KernelGroups& groups_;
 };
 
-/// Ends of the unions so far, and what they measure: one cache line a region.
+/// Ends of the unions so far, and what they measure.
 struct RegionState {
   std::int64_t all_end = kNever, kernel_end = kNever, copy_end = kNever, exclusive_end = kNever;
-  std::uint64_t busy = 0, gaps = 0, overlap = 0, exclusive_busy = 0;
+  std::uint64_t busy = 0, gaps = 0, overlap = 0, exclusive_busy = 0, copies = 0;
 };
 
 std::uint64_t grow(std::int64_t& until, std::int64_t start, std::int64_t end) {
@@ -155,13 +155,14 @@ void measure_regions(const Timeline& timeline, const Sets& sets, const std::vect
         state.kernel_end = std::max(state.kernel_end, end);
       } else if (piece.work == Work::kCopy) {
         state.overlap += meet(piece.start, end, state.copy_end, state.kernel_end);
-        state.copy_end = std::max(state.copy_end, end);
+        state.copies += grow(state.copy_end, piece.start, end);
       }
     }
   }
   out.resize(sets.regions);
   for (std::size_t r = 0; r < sets.regions; ++r) {
-    out[r] = {states[r].busy, states[r].exclusive_busy, states[r].overlap, states[r].gaps};
+    const RegionState& state = states[r];
+    out[r] = {state.busy, state.exclusive_busy, state.overlap, state.copies, state.gaps};
   }
 }
 
@@ -262,6 +263,7 @@ Busy measure_busy(const Session& session, const Tree& tree, const Contexts& cont
       out.regions[r].busy += regions[r].busy;
       out.regions[r].exclusive_busy += regions[r].exclusive_busy;
       out.regions[r].overlap += regions[r].overlap;
+      out.regions[r].copies += regions[r].copies;
       out.regions[r].gaps += regions[r].gaps;
     }
   }

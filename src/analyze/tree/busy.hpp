@@ -15,7 +15,8 @@ namespace rangescope::analyze {
 
 struct RegionBusy {
   std::uint64_t busy = 0, exclusive_busy = 0, overlap = 0;
-  std::uint64_t gaps = 0;  ///< between first start and last end, per device
+  std::uint64_t copies = 0;  ///< union of copies
+  std::uint64_t gaps = 0;    ///< between first start and last end, per device
 };
 
 struct Busy {

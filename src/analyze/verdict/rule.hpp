@@ -103,10 +103,8 @@ class Case {
 /// "75 %", "2.2 %", "99.9 %": whole percents where that is two digits.
 [[nodiscard]] std::string share_text(double share);
 
-/// Time of copies beside which no kernel ran.
-[[nodiscard]] inline double copies_alone_ns(const model::GpuWork& gpu) {
-  return gpu.copy_ns > 0 ? gpu.copy_ns - std::max(0.0, gpu.overlap_ns) : 0.0;
-}
+/// Time in which copies ran and no kernel did; copies that overlap one another count once.
+[[nodiscard]] double copies_alone_ns(const model::GpuWork& gpu);
 
 /// Looks for one thing, by the case's numbers, and adds what it finds; nothing where the data cannot carry it.
 using Rule = void(const Case& known, std::vector<model::Verdict>& out);
