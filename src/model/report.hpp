@@ -155,8 +155,8 @@ struct GpuWork {
   double copy_ns = 0;
   double copy_bytes = 0;
   double copy_busy_ns = 0;  ///< union of copy intervals, per device, then summed; NaN where unknown
-  double overlap_ns = 0;  ///< time in which a copy and a kernel ran at once
-  double sync_ns = 0;     ///< CPU time spent waiting for the GPU
+  double overlap_ns = 0;    ///< time in which a copy and a kernel ran at once
+  double sync_ns = 0;       ///< CPU time spent waiting for the GPU
   std::int64_t syncs = 0;
   double launch_ns = 0;  ///< CPU time inside the calls that launched kernels and graphs; NaN where not recorded
   double share = 0;      ///< kernel_ns / kernel_ns of the whole run, 0..1; NaN where one is unknown

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <tuple>
 
 #include "analyze/tree/backward.hpp"
 #include "base/fs.hpp"
@@ -111,10 +113,45 @@ void leave_out_repeated(std::vector<Input>& inputs, std::vector<std::string>& no
       kept.push_back(std::move(input));
       continue;
     }
-    notes.push_back(base::printable(input.path.string()) + " was left out: it is the same recording as " +
-                    base::printable(first->second.string()));
+    std::string note = base::printable(input.path.string());
+    note += " was left out: it is the same recording as ";
+    note += base::printable(first->second.string());
+    notes.push_back(std::move(note));
   }
   inputs = std::move(kept);
+}
+
+/// When the recording began, as UTC; nothing where that is unknown.
+std::optional<std::int64_t> begin_unix_ns(const model::Session& session) {
+  const bool has_utc = read::has_timeline(session) && session.clock.anchor_unix_ns != 0;
+  if (!has_utc) return std::nullopt;
+  return session.begin_ns - session.clock.anchor_ns + session.clock.anchor_unix_ns;
+}
+
+/// Puts captures of one process in the order in which they were made: a shell lists `app10` before
+/// `app2`. The others keep their places.
+void order_captures(std::vector<Input>& inputs) {
+  using Process = std::tuple<std::uint32_t, std::string_view, std::string_view, std::uint32_t>;
+  std::map<Process, std::vector<std::size_t>> captures_of;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const model::Session& session = inputs[i].session;
+    if (!begin_unix_ns(session) || session.processes.empty()) continue;
+    const model::Process& process = session.processes.front();
+    if (process.pid == 0) continue;
+    const auto name = session.strings.view(process.name), host = session.strings.view(process.host);
+    captures_of[{process.pid, name, host, process.rank}].push_back(i);
+  }
+  std::vector<std::size_t> order(inputs.size());
+  std::iota(order.begin(), order.end(), 0U);
+  for (const auto& [process, places] : captures_of) {
+    std::vector<std::size_t> by_begin = places;
+    const auto begin_of = [&](std::size_t i) { return begin_unix_ns(inputs[i].session); };
+    std::ranges::stable_sort(by_begin, {}, begin_of);
+    for (std::size_t i = 0; i < places.size(); ++i) order[places[i]] = by_begin[i];
+  }
+  std::vector<Input> ordered;
+  for (const std::size_t i : order) ordered.push_back(std::move(inputs[i]));
+  inputs = std::move(ordered);
 }
 
 }  // namespace
@@ -168,7 +205,10 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
     return base::fail(base::Code::kNothingCaptured, "no process here is of these ranks", paths.front().string(),
                       "Leave out --rank.");
   if (inputs.empty()) return tl::make_unexpected(unread.front());
-  if (inputs.size() > 1) leave_out_repeated(inputs, captured.notes);
+  if (inputs.size() > 1) {
+    leave_out_repeated(inputs, captured.notes);
+    order_captures(inputs);
+  }
   choose_timelines(inputs, captured.notes);
   for (Input& input : inputs)  // names hold sequence numbers until they are folded
     for (const std::string& note : {analyze::add_backward_modules(input.session), names.fold(input.session)})

@@ -57,6 +57,7 @@ void add_summary(const Session& session, Mixer& mixer) {
 std::uint64_t fingerprint(const Session& session) {
   if (!has_content(session)) return kNoFingerprint;
   Mixer mixer(session);
+  mixer.number(static_cast<std::uint64_t>(session.clock.anchor_unix_ns - session.clock.anchor_ns));
   for (const model::Process& process : session.processes) {
     mixer.number(std::uint64_t{process.pid});
     mixer.number(std::uint64_t{process.rank});

@@ -172,8 +172,9 @@ class Appender {
     const std::string_view name = from_.strings.view(process.name);
     const std::string_view host = from_.strings.view(process.host);
     return process.pid != 0 && std::ranges::any_of(to_.processes, [&](const auto& other) {
+             const bool same_number = process.pid == other.pid && process.rank == other.rank;
              const bool same_name = name == to_.strings.view(other.name);
-             return process.pid == other.pid && same_name && host == to_.strings.view(other.host);
+             return same_number && same_name && host == to_.strings.view(other.host);
            });
   }
 

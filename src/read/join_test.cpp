@@ -217,7 +217,7 @@ TEST(Join, FilesOfOneRecordingHaveOneProcess) {
   const model::Session all = both(recording(0, 7), recording(-2000, 7));  // 2 us later
   ASSERT_EQ(all.processes.size(), 1u);
   EXPECT_EQ(all.threads.size(), 1u);
-  EXPECT_EQ(all.processes[0].end_ns, 3000);
+  EXPECT_EQ(all.processes[0].end_ns, 2000) << "without the time between them";
   EXPECT_EQ(both(recording(0, 7), recording(-2000, 8)).processes.size(), 2u);
   EXPECT_EQ(both(recording(0, 7), recording(0, 7)).processes.size(), 2u) << "at the same time: of another machine";
 }

@@ -26,7 +26,10 @@ void add_waits_of_calls(model::Session& s) {
   std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
     const model::Launch &x = s.launches[a], &y = s.launches[b];
     if (x.thread != y.thread) return x.thread < y.thread;
-    return x.start_ns != y.start_ns ? x.start_ns < y.start_ns : x.end_ns > y.end_ns;
+    if (x.start_ns != y.start_ns) return x.start_ns < y.start_ns;
+    const bool x_lasts = x.end_ns > x.start_ns, y_lasts = y.end_ns > y.start_ns;
+    if (x_lasts != y_lasts) return y_lasts;  // one of no length lies before, not inside
+    return x.end_ns > y.end_ns;
   });
   std::vector<std::int64_t> until(s.threads.size(), std::numeric_limits<std::int64_t>::min());
   for (const std::uint32_t i : order) {

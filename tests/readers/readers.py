@@ -86,6 +86,36 @@ class Readers(unittest.TestCase):
         self.assertIn(" of the kernel time)", alone.stdout)
         self.assertNotIn("of the run)", alone.stdout)
 
+    def test_copies_that_overlap_count_once(self):
+        report = self.report("E_cuda_gpu_trace.csv")
+        copies = [verdict for verdict in report["verdict"] if verdict["kind"] == "copies"]
+        self.assertEqual([verdict["saves_ns"] for verdict in copies], [10_000_000])
+
+    # Captures of one run: the time between them was not recorded.
+
+    def capture_of_zoo(self, name, after_s):
+        path = f"{self.folder}/{name}"
+        shutil.copy(f"{GOLDEN}/nsys/zoo.sqlite", path)
+        with sqlite3.connect(path) as database:
+            database.execute("update TARGET_INFO_SESSION_START_TIME set utcEpochNs = utcEpochNs + ?",
+                             (after_s * 1_000_000_000,))
+        database.close()
+        return path
+
+    def test_time_between_captures_is_in_no_share(self):
+        first = f"{GOLDEN}/nsys/zoo.sqlite"
+        alone = self.report(first)
+        second, third = self.capture_of_zoo("zoo.2.sqlite", 100), self.capture_of_zoo("zoo.10.sqlite", 200)
+        report = self.report(first, third, second)  # as a shell lists them
+        self.assertEqual(report["run"]["duration_ns"], 3 * alone["run"]["duration_ns"])
+        self.assertEqual([window["after_ns"] for window in report["run"]["windows"]],
+                         [0, 100_000_000_000, 200_000_000_000])
+        self.assertEqual(report["total"]["busy_ns"], 3 * alone["total"]["busy_ns"])
+        self.assertEqual(report["outside"]["wall_ns"], 3 * alone["outside"]["wall_ns"])
+        self.assertEqual(len(losses(report, "not_recorded")), 2)
+        self.assertEqual([verdict["kind"] for verdict in report["verdict"]],
+                         [verdict["kind"] for verdict in alone["verdict"]])
+
     # The same recording, twice.
 
     def check_once(self, first, second):
@@ -146,13 +176,25 @@ class Readers(unittest.TestCase):
         found = losses(report, "impossible_time")
         self.assertEqual([loss["count"] for loss in found], [1, 1, 1])
 
+    def test_impossible_times_of_tables(self):
+        calls = "Start (ns),Duration (ns),Name,Result,CorrID,Pid,Tid,T-Pri,Thread Name\n"
+        work = "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Device,Ctx,Strm,Name\n"
+        for number in range(1, 11):
+            calls += f"{number}0000000,5000,cudaLaunchKernel,0,{number},10,10,20,app\n"
+            start, length = (1000, 30_500_000) if number == 3 else (number * 10_000_000 + 8000, 40_000)
+            work += f"{start},{length},{number},1,1,1,32,1,1,GPU (0),1,7,k()\n"
+        report = self.report(self.write("r_cuda_api_trace.csv", calls), self.write("r_cuda_gpu_trace.csv", work))
+        self.assertEqual([(kernel["calls"], kernel["total_ns"]) for kernel in report["kernels"]], [(9, 360_000)])
+        self.assertEqual(report["run"]["duration_ns"], 90_048_000)
+        self.assertEqual([loss["count"] for loss in losses(report, "impossible_time")], [1])
+
     def test_launches_without_kernels(self):
         for file, launches in (("no_kernels.json", 50), ("nokernels.pt.trace.json", 12)):
             report = self.report(file)
             self.assertEqual(losses(report, "launches_without_work")[0]["count"], launches)
-            for region in report["regions"]:
-                self.assertIsNone(region["gpu"]["kernel_ns"])
-                self.assertIsNone(region["gpu"]["busy_ns"])
+            works = [work for work in [report["total"], *(region["gpu"] for region in report["regions"])] if work]
+            self.assertEqual([work["kernel_ns"] for work in works], [None] * len(works))
+            self.assertEqual([work["kernels"] for work in works], [None] * len(works))
 
     def test_a_renamed_table(self):
         path = f"{self.folder}/renamed.sqlite"

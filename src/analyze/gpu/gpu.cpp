@@ -235,9 +235,10 @@ void leave_out(const model::Unrecorded& unrecorded, GpuWork& work) {
   }
   if (unrecorded.copies) {
     for (const auto field : {&GpuWork::copies, &GpuWork::memsets}) work.*field = unknown.*field;
-    for (const auto field : {&GpuWork::copy_ns, &GpuWork::copy_bytes, &GpuWork::copy_busy_ns, &GpuWork::overlap_ns, &GpuWork::busy_ns,
-                             &GpuWork::exclusive_busy_ns, &GpuWork::span_ns, &GpuWork::idle_ns})
-      work.*field = unknown.*field;
+    constexpr std::array kTimesWithCopies = {&GpuWork::copy_ns,    &GpuWork::copy_bytes, &GpuWork::copy_busy_ns,
+                                             &GpuWork::overlap_ns, &GpuWork::busy_ns,    &GpuWork::exclusive_busy_ns,
+                                             &GpuWork::span_ns,    &GpuWork::idle_ns};
+    for (const auto field : kTimesWithCopies) work.*field = unknown.*field;
     work.busy_ns_per_occurrence = unknown.busy_ns_per_occurrence;
   }
   if (unrecorded.calls) {

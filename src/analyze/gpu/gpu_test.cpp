@@ -256,7 +256,7 @@ constexpr int kHorizon = 120;  // ticks
 
 struct Expected {
   std::int64_t kernels = 0, exclusive = 0, inherited = 0, kernel_ns = 0, busy = 0, exclusive_busy = 0, overlap = 0,
-               copies = 0;
+               copies = 0, copy_busy = 0;
   std::int64_t span = 0, idle = 0, sync_ns = 0;
   std::vector<std::int64_t> latencies, per_occurrence_busy, per_occurrence_kernel;
   std::map<std::string, std::vector<std::int64_t>> durations;
@@ -347,6 +347,7 @@ class Oracle {
       region.busy = static_cast<std::int64_t>(busy.size());
       region.exclusive_busy = static_cast<std::int64_t>(exclusive.size());
       for (const auto& tick : copy) region.overlap += kernel.contains(tick);
+      region.copy_busy = static_cast<std::int64_t>(copy.size());
       for (std::size_t r = 0; r < n; ++r) {
         if (path(r) != name) continue;
         std::set<std::pair<std::uint32_t, int>> own;
@@ -482,6 +483,7 @@ TEST(GpuProperty, AgreesWithBruteForceOnRandomTraces) {
         EXPECT_EQ(gpu.busy_ns, static_cast<double>(e.busy));
         EXPECT_EQ(gpu.exclusive_busy_ns, static_cast<double>(e.exclusive_busy));
         EXPECT_EQ(gpu.overlap_ns, static_cast<double>(e.overlap));
+        EXPECT_EQ(gpu.copy_busy_ns, static_cast<double>(e.copy_busy));
         EXPECT_EQ(gpu.span_ns, static_cast<double>(e.span));
         EXPECT_EQ(gpu.idle_ns, static_cast<double>(e.idle));
         EXPECT_EQ(gpu.sync_ns, static_cast<double>(e.sync_ns));

@@ -129,17 +129,15 @@ std::size_t end_of_hex_id(std::string_view name, std::size_t at) {
   std::size_t end = at;
   while (end < name.size() && is_word_byte(name[end])) ++end;
   const std::string_view word = name.substr(at, end - at);
+  const auto is_hex = [](std::string_view text) { return std::ranges::all_of(text, is_hex_digit); };
   if (word.starts_with("0x") || word.starts_with("0X")) {
     const std::string_view address = word.substr(2);
-    const bool is_address =
-        address.size() >= kShortestAddress && std::all_of(address.begin(), address.end(), is_hex_digit);
-    return is_address ? end : at;
+    return address.size() >= kShortestAddress && is_hex(address) ? end : at;
   }
-  if (!std::all_of(word.begin(), word.end(), is_hex_digit)) return at;
-  const bool has_both =
-      std::any_of(word.begin(), word.end(), is_digit) && std::any_of(word.begin(), word.end(), is_letter);
-  const bool in_uuid =
-      word.size() == kUuidGroup && at > 0 && name[at - 1] == '-' && end < name.size() && name[end] == '-';
+  if (!is_hex(word)) return at;
+  const bool has_both = std::ranges::any_of(word, is_digit) && std::ranges::any_of(word, is_letter);
+  const bool between_hyphens = at > 0 && name[at - 1] == '-' && end < name.size() && name[end] == '-';
+  const bool in_uuid = word.size() == kUuidGroup && between_hyphens;
   return has_both && (word.size() >= kShortest || in_uuid) ? end : at;
 }
 

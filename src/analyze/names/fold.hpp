@@ -14,8 +14,8 @@
 //   - or a word of letters alone (`layer0`), unless that is a single letter (`f16`, `h100`, `v2`) or the name of a
 //   format
 //     (`int8`, `fp16`, `sha256`): there the digits say what it is and not which one.
-// A hexadecimal id becomes `#` too: `0x` with four digits or more, a word of six hexadecimal digits or more among which
-// are digits and letters (`req-3fa9c1b2`), and the groups of a UUID.
+// A hexadecimal id becomes `#` too: `0x` with four digits or more, a word of six hexadecimal digits
+// or more among which are digits and letters (`req-3fa9c1b2`), and the groups of a UUID.
 // So `conv2d`, `64x64`, `0x7f`, `w8a8` and `float32` stay, whatever other names a recording has: a name is folded the
 // same way in the timeline, in results of ncu, and in the run that it is compared with. Bytes beyond ASCII are letters.
 #pragma once

@@ -183,22 +183,25 @@ void find_synchronization(const Case& known, std::vector<model::Verdict>& out) {
 
 double copies_alone_ns(const model::GpuWork& gpu) {
   if (!(gpu.copy_ns > 0)) return 0;
-  double copying = gpu.copy_busy_ns;
-  if (std::isnan(copying)) copying = std::isnan(gpu.busy_ns) ? gpu.copy_ns : std::min(gpu.copy_ns, gpu.busy_ns);
-  return copying - std::max(0.0, gpu.overlap_ns);
+  double copying_ns = gpu.copy_busy_ns;
+  if (std::isnan(copying_ns)) copying_ns = gpu.copy_ns;  // of a digest, which has no union
+  if (gpu.busy_ns >= 0) copying_ns = std::min(copying_ns, gpu.busy_ns);
+  return copying_ns - std::max(0.0, gpu.overlap_ns);
 }
 
 void find_copies(const Case& known, std::vector<model::Verdict>& out) {
   const auto alone_ns = [](const model::GpuWork& gpu) { return gpu.copies > 0 ? copies_alone_ns(gpu) : 0.0; };
   const auto much = [&](const model::GpuWork& gpu) {
     const double alone = alone_ns(gpu);
-    return alone > 0 && alone >= kCopying * gpu.busy_ns && gpu.overlap_ns < kHidden * (alone + gpu.overlap_ns);
+    if (alone <= 0 || alone < kCopying * gpu.busy_ns) return false;
+    return gpu.overlap_ns < kHidden * (alone + gpu.overlap_ns);
   };
   const auto say = [&](model::Verdict verdict, const model::GpuWork& gpu) {
-    verdict.text = fmt::format("copies: {} overlapped with kernels; {} of {} take {} at {}",
-                               share_text(gpu.overlap_ns / (alone_ns(gpu) + gpu.overlap_ns)),
-                               base::format_count(gpu.copies), base::format_bytes(gpu.copy_bytes),
-                               format_ns(gpu.copy_ns), base::format_si(gpu.copy_bytes / (gpu.copy_ns / 1e9), "B/s"));
+    const std::string rate = base::format_si(gpu.copy_bytes / (gpu.copy_ns / 1e9), "B/s");
+    verdict.text =
+        fmt::format("copies: {} overlapped with kernels; {} of {} take {} at {}",
+                    share_text(gpu.overlap_ns / (alone_ns(gpu) + gpu.overlap_ns)), base::format_count(gpu.copies),
+                    base::format_bytes(gpu.copy_bytes), format_ns(gpu.copy_ns), rate);
     verdict.evidence = {{"copies", static_cast<double>(gpu.copies)},
                         {"copy_bytes", gpu.copy_bytes},
                         {"copy_ns", gpu.copy_ns},

@@ -146,9 +146,11 @@ Section process_section(const model::Report& report, const Style& style) {
                      [&](std::size_t a, std::size_t b) { return rows[a].wall_ns < rows[b].wall_ns; });
     pending.insert(pending.end(), row.below.begin(), row.below.end());
     if (top) continue;
+    std::string wall = "-";  // not recorded
+    if (row.wall_ns > 0) wall = format_ns(row.wall_ns);
     grid.add({{row.name, base::Tone::kPlain, std::min<std::size_t>(row.depth, 12)},
               {base::format_count(row.count)},
-              {row.wall_ns > 0 ? format_ns(row.wall_ns) : "-"}});
+              {std::move(wall)}});
   }
   if (const std::size_t left = rows.size() - 1 - grid.rows.size(); left > 0)
     grid.more = base::counted(left, "more command") + ": --all shows each";

@@ -78,9 +78,10 @@ std::string saving_text(const model::Report& report, const model::Verdict& verdi
   if (!verdict.saves_share) return text;
   // The share is of the run, or of the time of all kernels where there is no timeline: saves_ns
   // tells which.
-  const double whole_ns = *verdict.saves_ns / *verdict.saves_share;
-  const bool of_run = std::abs(whole_ns - report.run.duration_ns) <= 1e-6 * report.run.duration_ns;
-  return text + ", " + base::format_share(*verdict.saves_share) + (of_run ? " of the run" : " of the kernel time");
+  const double divisor_ns = *verdict.saves_ns / *verdict.saves_share;
+  const bool of_run = std::abs(divisor_ns - report.run.duration_ns) <= 1e-6 * report.run.duration_ns;
+  text += ", " + base::format_share(*verdict.saves_share);
+  return text + (of_run ? " of the run" : " of the kernel time");
 }
 
 std::string verdict_text(const model::Report& report, const model::Verdict& verdict, std::size_t name_width) {

@@ -214,7 +214,8 @@ TEST(NsysCsvTrace, RowsOfNonsense) {
   EXPECT_EQ(timeline(kPushPop + "x,9,8,0,8,a,1,1,0,0,1,,:1,\n1,9,-8,0,8,a,1,1,0,0,1,,:1,\n"
                                 "1,9,8,0,8,a,1e300,1,0,0,1,,:1,\n99999999999999999999,9,8,0,8,a,1,1,0,0,1,,:1,\n"
                                 "None,None,None,0,8,a,1,1,0,0,1,,:1,\n1,9,nan,0,8,a,1,1,0,0,1,,:1,\n"),
-            "loss bad_rows 6\n");
+            "x.csv: no row fits its header: 6 rows, the first in line 2\n"
+            "hint: Print the table again with: nsys stats --format csv FILE");
 }
 
 TEST(NsysCsvTrace, TablesThatAreNotRead) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.hpp"
+#include "read/impossible.hpp"
 #include "read/nsys/csv/domains.hpp"
 #include "read/timeline.hpp"
 
@@ -325,7 +326,6 @@ void Traces::finish_works() {
       owner = process_of_nobody();
     }
     const std::uint32_t at = stream(owner, work.ordinal, work.device, work.context, work.stream);
-    extend(owner, work.start, work.end);
     if (work.what == What::kKernel) {
       s_.kernels.push_back(
           {work.start, work.end, launch, index_.kernel_name(s_.strings.view(work.name)), work.shape, at, kNone});
@@ -347,7 +347,6 @@ void Traces::finish_executions() {
     const std::uint32_t at = launch(row, -1), owner = process(row.pid);
     s_.kernels.push_back({row.start, row.end, at, index_.kernel_name(s_.strings.view(row.name)), row.shape,
                           stream(owner, row.ordinal, 0, 0, 0), kNone});
-    extend(owner, row.start, row.end);
     launched(s_.launches[at], model::LaunchKind::kKernel);
   }
 }
@@ -356,7 +355,8 @@ void Traces::finish_executions() {
 /// another counts once.
 void Traces::finish_calls() {
   std::ranges::sort(calls_, [](const CallRow& a, const CallRow& b) {
-    return std::tuple(a.pid, a.tid, a.start, -a.end) < std::tuple(b.pid, b.tid, b.start, -b.end);
+    const bool a_lasts = a.end > a.start, b_lasts = b.end > b.start;  // one of no length lies before, not inside
+    return std::tuple(a.pid, a.tid, a.start, a_lasts, -a.end) < std::tuple(b.pid, b.tid, b.start, b_lasts, -b.end);
   });
   std::uint64_t of = 0;
   std::int64_t until = std::numeric_limits<std::int64_t>::min();
@@ -392,6 +392,13 @@ void Traces::finish() {
   else
     finish_works();
   finish_calls();
+  drop_impossible_work(s_, {}, {}, "");
+  const auto extend_by = [this](const auto& works) {
+    for (const auto& work : works) extend(s_.streams[work.stream].process, work.start_ns, work.end_ns);
+  };
+  extend_by(s_.kernels);
+  extend_by(s_.copies);
+  extend_by(s_.memsets);
   const auto name_of = [&](std::uint32_t pid, std::uint32_t tid) {
     const auto name = thread_names_.find(thread_key(pid, tid));
     return name == thread_names_.end() ? 0 : name->second;
@@ -409,7 +416,10 @@ void Traces::finish() {
     }
   }
   if (s_.begin_ns == kMost) s_.begin_ns = s_.end_ns = 0;
+  add_losses();
+}
 
+void Traces::add_losses() {
   if (ambiguous_ > 0)
     lose("ambiguous_correlation", ambiguous_,
          "GPU work whose correlation id is used by several processes: it belongs to no range. cuda_kern_exec_trace "

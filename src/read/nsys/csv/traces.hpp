@@ -107,6 +107,7 @@ class Traces {
   void finish_works();
   void finish_executions();
   void finish_calls();
+  void add_losses();
   void lose(model::LossKind kind, std::uint64_t count, std::string detail);
 
   model::Session& s_;

@@ -7,18 +7,18 @@
 namespace rangescope::read::nsys_sqlite {
 namespace {
 
-enum { kProcess, kDevice, kContext, kStream, kCorrelation, kCommon };
-constexpr std::string_view kCommonColumns = "globalPid deviceId contextId streamId correlationId ";
+enum { kCallProcess, kCallDevice, kCallContext, kCallStream, kCallCorrelation, kCallCommon };
+constexpr std::string_view kCallCommonColumns = "globalPid deviceId contextId streamId correlationId ";
 
 /// Number of the row's stream, 0 where it has none, and its correlation id.
 template <class Event>
 void read_common(Activity& part, const Value* row, Event& event) {
   std::uint64_t process = kUnknownProcess;
-  if (row[kProcess].integer()) process = process_of(row[kProcess].bits);
-  const std::uint32_t device = small(row[kDevice]), context = small(row[kContext]);
-  event.stream = part.streams.number({process, device, context, small(row[kStream]), 0});
+  if (row[kCallProcess].integer()) process = process_of(row[kCallProcess].bits);
+  const std::uint32_t device = small(row[kCallDevice]), context = small(row[kCallContext]);
+  event.stream = part.streams.number({process, device, context, small(row[kCallStream]), 0});
   event.launch = model::kNone;
-  const std::int64_t correlation = row[kCorrelation].as_int(-1);
+  const std::int64_t correlation = row[kCallCorrelation].as_int(-1);
   if (correlation <= 0 || correlation >= model::kNone) return;
   event.launch = static_cast<std::uint32_t>(correlation);
   part.correlations.add(process, event.launch);
@@ -31,7 +31,7 @@ model::MemoryKind memory_kind_of(const Value& value) {
 }
 
 Activity read_memory(const Source& source) {
-  enum { kStart = kCommon, kAddress, kBytes, kKind, kOperation, kPool, kImportedPool };
+  enum { kStart = kCallCommon, kAddress, kBytes, kKind, kOperation, kPool, kImportedPool };
   constexpr std::int64_t kAllocation = 0, kDeallocation = 1;
   Activity part;
   const Table* table =
@@ -39,7 +39,7 @@ Activity read_memory(const Source& source) {
   if (table == nullptr) return part;
   part.outcome.scanned = source.scan(
       *table,
-      std::string(kCommonColumns) +
+      std::string(kCallCommonColumns) +
           "start address bytes memKind memoryOperationType localMemoryPoolAddress importedMemoryPoolAddress",
       [&](std::size_t rows) { begin(part, part.memory, rows); },
       [&](const Value* row) {
@@ -62,13 +62,13 @@ Activity read_memory(const Source& source) {
 }
 
 Activity read_event_records(const Source& source) {
-  enum { kEvent = kCommon };
+  enum { kEvent = kCallCommon };
   Activity part;
   const Table* table =
       usable_table(source, "CUPTI_ACTIVITY_KIND_CUDA_EVENT", {"streamId", "correlationId", "eventId"}, part.outcome);
   if (table == nullptr) return part;
   part.outcome.scanned = source.scan(
-      *table, std::string(kCommonColumns) + "eventId", [&](std::size_t rows) { begin(part, part.events, rows); },
+      *table, std::string(kCallCommonColumns) + "eventId", [&](std::size_t rows) { begin(part, part.events, rows); },
       [&](const Value* row) {
         if (!row[kEvent].integer()) return bad_row(part.outcome, "eventId is not a number");
         model::EventCall call;
