@@ -195,7 +195,7 @@ TEST(NsysCsvTrace, UnitsAndPrecisionOfTimes) {
   };
   EXPECT_EQ(in("us", "1.000,2.500,\"1,234.567\",0.001,1,1,k\n"), "kernel k 1234567-1234568\n");
   EXPECT_EQ(in("ns", "1,2,1700000000123456789,1,1,1,k\n"), "kernel k 1700000000123456789-1700000000123456790\n");
-  EXPECT_EQ(in("ms", "1.0000,2.0000,0.1234,0.0001,1,1,k\n"), "kernel k 123400-123500\nloss rounded_times 0\n");
+  EXPECT_EQ(in("ms", "0.1000,2.0000,0.1234,0.0001,1,1,k\n"), "kernel k 123400-123500\nloss rounded_times 0\n");
   EXPECT_EQ(in("sec", "1.0000,2.0000,0.1234,0.0001,1,1,k\n"),
             "x.csv: times are too coarse for a timeline: rounded to 100 us\n"
             "hint: Print the table again without --timeunit.");
