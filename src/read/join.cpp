@@ -168,28 +168,14 @@ class Appender {
            session.sources.end();
   }
 
-  [[nodiscard]] bool is_of_same_process(const model::Process& process) const {
-    const std::string_view name = from_.strings.view(process.name);
-    const std::string_view host = from_.strings.view(process.host);
-    return process.pid != 0 && std::ranges::any_of(to_.processes, [&](const auto& other) {
-             const bool same_number = process.pid == other.pid && process.rank == other.rank;
-             const bool same_name = name == to_.strings.view(other.name);
-             return same_number && same_name && host == to_.strings.view(other.host);
-           });
-  }
-
-  /// Time between captures of one run (nsys starts and stops) in which nothing was recorded; 0 for
-  /// anything else.
+  /// Time between recordings of another tool in which nothing was recorded: nsys starts and stops, or
+  /// one program ran after the other.
   [[nodiscard]] std::int64_t unrecorded_ns() const {
     if (has_own_captures(to_) || has_own_captures(from_)) return 0;
-    const std::int64_t gap = from_.begin_ns + shift_ - real_end_ns();
-    const auto is_known = [this](const auto& process) { return is_of_same_process(process); };
-    const bool one_run = std::ranges::any_of(from_.processes, is_known);
-    return gap > 0 && one_run ? gap : 0;
+    return std::max<std::int64_t>(0, from_.begin_ns + shift_ - real_end_ns());
   }
 
-  /// Puts a later capture of one run right behind the ones before it: the time between is in no
-  /// share.
+  /// Puts a later recording right behind the ones before it: the time between is in no share.
   void leave_out_unrecorded(std::int64_t gap) {
     if (to_.windows.empty()) to_.windows.push_back({1, 0, to_.end_ns - to_.begin_ns});
     const std::int64_t begin_ns = from_.begin_ns + shift_;
@@ -197,7 +183,7 @@ class Appender {
     to_.windows.push_back({count(to_.windows) + 1, after_ns, from_.end_ns - from_.begin_ns});
     shift_ -= begin_ns - to_.end_ns;
     const std::string time = base::format_ns(static_cast<double>(gap));
-    to_.losses.push_back({"not_recorded", 0, time + " between captures of one run: in no share"});
+    to_.losses.push_back({"not_recorded", 0, time + " between recordings: in no share"});
   }
 
   void align_clocks() {

@@ -116,6 +116,17 @@ class Readers(unittest.TestCase):
         self.assertEqual([verdict["kind"] for verdict in report["verdict"]],
                          [verdict["kind"] for verdict in alone["verdict"]])
 
+    def test_time_between_runs_is_in_no_share(self):
+        first = f"{GOLDEN}/nsys/zoo.sqlite"
+        second = self.capture_of_zoo("other.sqlite", 5)
+        with sqlite3.connect(second) as database:
+            database.execute("update PROCESSES set name = './other'")
+        database.close()
+        alone, both = self.report(first), self.report(first, second)
+        self.assertEqual(both["run"]["duration_ns"], 2 * alone["run"]["duration_ns"])
+        self.assertEqual(both["outside"]["wall_ns"], 2 * alone["outside"]["wall_ns"])
+        self.assertEqual(len(losses(both, "not_recorded")), 1)
+
     # The same recording, twice.
 
     def check_once(self, first, second):

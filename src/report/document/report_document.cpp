@@ -24,8 +24,11 @@ constexpr std::size_t kSummaryRows = 8;
 std::string windows_text(const model::RunInfo& run) {
   const auto& first = run.windows.front();
   const std::size_t count = run.windows.size();
-  return (count == 1 ? fmt::format("window {}, ", first.number) : base::counted(count, "window") + ", the first ") +
-         base::format_ns(first.after_ns) + " after the start";
+  std::string text = base::counted(count, "window");
+  if (count == 1) text = fmt::format("window {}", first.number);
+  if (count > 1 && first.after_ns == 0) return text;
+  text += count == 1 ? ", " : ", the first ";
+  return text + base::format_ns(first.after_ns) + " after the start";
 }
 
 Section head(const model::Report& report, const std::string& title) {
