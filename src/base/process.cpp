@@ -488,6 +488,23 @@ void fill(Ended& ended, int status) {
   }
 }
 
+/// A child starts as a copy of us: Linux counts our memory as its peak until its own is larger.
+/// Then the peak is unknown.
+Ended::Usage usage_of(const rusage& child, std::int64_t own_peak_kib) {
+  const auto ns = [](const timeval& time) {
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + std::int64_t{time.tv_usec} * 1'000;
+  };
+  Ended::Usage usage{ns(child.ru_utime), ns(child.ru_stime), 0};
+  if (child.ru_maxrss > own_peak_kib) usage.peak_rss_bytes = std::int64_t{child.ru_maxrss} * 1024;
+  return usage;
+}
+
+std::int64_t own_peak_rss_kib() {
+  rusage own{};
+  (void)::getrusage(RUSAGE_SELF, &own);
+  return own.ru_maxrss;
+}
+
 }  // namespace
 
 Result<Ended> run(const Command& command) {
@@ -506,6 +523,7 @@ Result<Ended> run(const Command& command) {
   Ending ending(command);
   Foreground foreground(command.own_group);
   std::vector<Arrived> early;
+  const std::int64_t own_peak_kib = own_peak_rss_kib();
   const pid_t pid = TRY(command.running != 0 ? Result<pid_t>(command.running)
                                              : spawn(command, signals, out, err, foreground.mine(), early));
   out.spawned();
@@ -558,7 +576,9 @@ Result<Ended> run(const Command& command) {
       if (::waitid(P_PID, static_cast<id_t>(pid), &dead, WEXITED | WNOHANG | WNOWAIT) == 0 && dead.si_pid == pid &&
           ::prlimit(pid, RLIMIT_NOFILE, nullptr, &files) == 0)
         ended.open_files = files.rlim_cur;
-      const pid_t got = ::waitpid(pid, &status, WNOHANG | (command.own_group ? WUNTRACED : 0));
+      rusage usage{};
+      const int how = WNOHANG | (command.own_group ? WUNTRACED : 0);
+      const pid_t got = ::wait4(pid, &status, how, &usage);
       if (got == pid && WIFSTOPPED(status)) {
         foreground.stopped();
         if (deadline) *deadline += command.now() - now;  // time in which it was stopped is not its own
@@ -567,6 +587,7 @@ Result<Ended> run(const Command& command) {
       if (got == pid) {
         ended.wall_ns = (command.now() - start).count();
         fill(ended, status);
+        ended.usage = usage_of(usage, own_peak_kib);
         running = false;
         if (ended_by_request(ended)) ending.finish(command.grace);
         linger_until = command.now() + kLinger;

@@ -67,12 +67,18 @@ struct Ended {
   std::optional<int> exit_code;
   std::optional<int> signal;
   bool core_dumped = false;
-  bool timed_out = false;                   ///< our time limit ended it
-  bool enough = false;                      ///< Command::enough ended it
-  bool left = false;                        ///< not ours: it runs on, or ended as nobody told us
-  std::optional<int> forwarded;             ///< the last signal that reached us and went on to it
-  std::int64_t start_unix_ns = 0;           ///< UTC
-  std::int64_t wall_ns = 0;                 ///< from before the spawn until it was reaped
+  bool timed_out = false;          ///< our time limit ended it
+  bool enough = false;             ///< Command::enough ended it
+  bool left = false;               ///< not ours: it runs on, or ended as nobody told us
+  std::optional<int> forwarded;    ///< the last signal that reached us and went on to it
+  std::int64_t start_unix_ns = 0;  ///< UTC
+  std::int64_t wall_ns = 0;        ///< from before the spawn until it was reaped
+  /// Of it and the children that it waited for; absent where it was left.
+  struct Usage {
+    std::int64_t user_ns = 0, system_ns = 0;
+    std::int64_t peak_rss_bytes = 0;  ///< of the largest of them; 0: unknown
+  };
+  std::optional<Usage> usage;
   std::optional<std::uint64_t> open_files;  ///< most descriptors that it allowed itself in the end (RLIMIT_NOFILE)
   std::string out, err;
 

@@ -47,7 +47,8 @@ using enum Unit;
 
 /// Tag, title (head of a column), unit, source, formula, how to get it; in the order in which a full table shows them.
 constexpr Measure kMeasures[] = {
-    {"occurrences", "count", kCount, "NVTX", "instances of the range path that ended", RANGESCOPE_REGION(occurrences)},
+    {"occurrences", "count", kCount, "NVTX", "instances of the range path that ended",
+     [](const Region& r) -> Value { return r.sampled() ? Value{} : known(r.occurrences); }},
     {"unclosed", "unclosed", kCount, "NVTX", "instances that started and never ended; not in the statistics",
      RANGESCOPE_REGION(unclosed)},
     {"threads", "threads", kCount, "NVTX", "threads that opened the range", RANGESCOPE_REGION(threads)},

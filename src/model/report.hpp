@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/held.hpp"
+#include "model/code_place.hpp"
 #include "model/finding.hpp"
 #include "model/gpu.hpp"
 #include "model/loss.hpp"
@@ -250,6 +251,29 @@ struct CpuFunction {
   double self_ns = 0, total_ns = 0;  ///< running itself; with what it called
   std::uint32_t frame = kNone;       ///< index into CpuProfile::frames, the first of them
   std::uint32_t hot_line = 0;        ///< of `file`, where most of its own samples of the run are; 0: unknown
+  CodePlace caller;                  ///< the program's own function that mostly called it
+  [[nodiscard]] CodePlace place() const { return {name, file, line}; }
+};
+
+/// A row of the tree of a region's functions. The program's own are rows, and the library function
+/// that one calls; what lies below that is its caller's. Functions with equal times are one row.
+struct CpuTreeRow {
+  std::uint32_t depth = 0;
+  std::vector<CodePlace> chain;       ///< from the caller to the called
+  double cpu_ns = 0, waiting_ns = 0;  ///< with all that it calls; waiting without idle threads'
+};
+
+/// Where threads wait: what for, and in which of the program's own functions, the innermost.
+struct CpuWaitRow {
+  std::string kind;         ///< "lock", "I/O", "sleep", "child", "other"
+  CodePlace place;          ///< of the program's own code; of a library where a thread runs none
+  bool idle = false;        ///< nothing to do: accept, the poll of an event loop, a queue, join
+  bool event_loop = false;  ///< while an event loop could run nothing else
+  bool to_the_end = false;  ///< a wait that lasted until the program ended
+  std::int64_t count = 0, threads = 0;
+  double total_ns = 0;    ///< added up over threads
+  double blocked_ns = 0;  ///< in which at least one thread waited there
+  CodePlace meanwhile;    ///< what another thread ran inside the same function: it has the lock
 };
 
 /// A part of where the wall time of a region's threads went. Nanoseconds.
@@ -293,7 +317,11 @@ struct CpuWork {
   std::vector<CpuPart> parts;          ///< of those, by library and kind, the largest first
   std::vector<CpuFunction> functions;  ///< at most fifty, by their own time
   std::vector<CpuFunction> callers;    ///< at most fifty, by time with what they called
-  std::vector<CpuStackCount> stacks;   ///< of the aggregate, outside child regions, once over all domains
+  /// Functions of the program's own files, by `self_ns`: with the libraries that they called.
+  std::vector<CpuFunction> own_functions;
+  /// Depth first; empty in rows of several regions.
+  std::vector<CpuTreeRow> tree;
+  std::vector<CpuStackCount> stacks;  ///< of the aggregate, outside child regions, once over all domains
   std::vector<CpuCounterSum> counters;
   std::vector<CpuHolder> holders;  ///< of locks and the GIL, the longest first
   /// Of threads of a pool (OpenMP, BLAS) whose creator was in the region: CPU time, no part of the wall time.
@@ -343,6 +371,12 @@ struct ReportProcess {
   double range_own_ns = 0, range_pair_ns = 0;  ///< as in Process
 };
 
+/// What the program and the children that it waited for used, as the operating system says.
+struct ProcessUsage {
+  double user_ns = 0, system_ns = 0;
+  std::optional<double> peak_rss_bytes;  ///< of the largest of these processes
+};
+
 /// The run itself: what was run, when, by what, and how it ended. Fields are empty where the input does not say.
 struct RunInfo {
   std::string id;    ///< name of the run directory or of the input file
@@ -353,6 +387,7 @@ struct RunInfo {
   double duration_ns = 0;  ///< span of the recording
   std::optional<int> exit_code;
   std::optional<int> signal;
+  std::optional<ProcessUsage> usage;
   std::optional<std::uint32_t> attached_pid;  ///< a window of this process, which ran already
   double attached_after_ns = 0;               ///< for so long, when the window began
   struct Window {
@@ -455,6 +490,7 @@ struct Report {
   std::vector<SampledDevice> sampled;  ///< devices that were sampled while the program ran
   std::vector<MetricColumn> metric_columns;  ///< the most telling of the metrics that were asked for, best first
   std::vector<Loss> losses;
+  std::vector<CpuWaitRow> waits;  ///< of all threads, those that delay work first
   std::vector<Finding> findings;  ///< the doctor's, when a capture was empty or partial
   std::vector<std::string> notes;
 };

@@ -61,6 +61,13 @@ base::Result<void> RunRecord::ended(const base::Ended& ended) {
   manifest_.end_unix_ns = ended.start_unix_ns + ended.wall_ns;
   manifest_.exit_code = ended.exit_code;
   manifest_.signal = ended.signal;
+  if (ended.usage) {
+    model::ProcessUsage& usage = manifest_.usage.emplace();
+    usage.user_ns = static_cast<double>(ended.usage->user_ns);
+    usage.system_ns = static_cast<double>(ended.usage->system_ns);
+    const auto peak_bytes = static_cast<double>(ended.usage->peak_rss_bytes);
+    if (peak_bytes > 0) usage.peak_rss_bytes = peak_bytes;
+  }
   program_ = ended.left ? "" : base::describe(ended);
   // The end is written only together with the hashes (finish): a manifest with an end is complete.
   runs::Manifest unfinished = manifest_;

@@ -40,6 +40,22 @@ OrderedJson exit_of(const Manifest& manifest) {
   return nullptr;
 }
 
+OrderedJson usage_of(const model::ProcessUsage& usage) {
+  OrderedJson json = {{"user_ns", usage.user_ns}, {"system_ns", usage.system_ns}};
+  json["peak_rss_bytes"] = nullptr;
+  if (usage.peak_rss_bytes) json["peak_rss_bytes"] = *usage.peak_rss_bytes;
+  return json;
+}
+
+model::ProcessUsage usage_in(const nlohmann::json& json) {
+  model::ProcessUsage usage;
+  usage.user_ns = json.at("user_ns").get<double>();
+  usage.system_ns = json.at("system_ns").get<double>();
+  const auto peak = json.find("peak_rss_bytes");
+  if (peak != json.end() && peak->is_number()) usage.peak_rss_bytes = peak->get<double>();
+  return usage;
+}
+
 // What is no part of the proof: the two files that change after it, and the lock, which goes.
 bool proved(const std::filesystem::path& relative) {
   return relative != kManifestFile && relative != "status.json" && relative.filename() != ".lock";
@@ -91,6 +107,7 @@ base::Result<void> write_manifest(const std::filesystem::path& run, const Manife
       {"end_unix_ns", manifest.end_unix_ns == 0 ? OrderedJson(nullptr) : OrderedJson(manifest.end_unix_ns)},
       {"exit", exit_of(manifest)},
       {"files", std::move(files)}};
+  if (manifest.usage) json["usage"] = usage_of(*manifest.usage);
   return write_json(run / kManifestFile, json);
 }
 
@@ -110,6 +127,7 @@ base::Result<Manifest> read_manifest(const std::filesystem::path& run) {
       if (exit->contains("code")) manifest.exit_code = exit->at("code").get<int>();
       if (exit->contains("signal")) manifest.signal = exit->at("signal").get<int>();
     }
+    if (json.contains("usage")) manifest.usage = usage_in(json.at("usage"));
     if (const auto files = json.find("files"); files != json.end()) {
       for (const auto& [path, proof] : files->items()) {
         if (!lies_in_run(path))
@@ -196,6 +214,7 @@ model::RunInfo run_info(const std::filesystem::path& run) {
     info.start_unix_ns = manifest->start_unix_ns;
     info.exit_code = manifest->exit_code;
     info.signal = manifest->signal;
+    info.usage = manifest->usage;
   }
   if (const auto imports = read_imports(run); imports && !imports->empty()) {
     // Folder and time are those of the import; what was recorded knows its own.

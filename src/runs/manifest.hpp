@@ -2,6 +2,7 @@
 //
 //   { "schema": "rangescope.run/1", "id": "...", "tool": "rangescope 0.1.0", "argv": [...], "arguments": [...],
 //     "cwd": "/...", "start": "2026-01-02T03:04:05.678Z", "start_unix_ns": N, "end": ..., "end_unix_ns": N,
+//     "usage": { "user_ns": N, "system_ns": N, "peak_rss_bytes": N | null },  (absent if unknown)
 //     "exit": { "code": 0 } | { "signal": 11, "signal_name": "SIGSEGV" } | null,
 //     "files": { "native/123.0.rstrace": { "bytes": N, "sha256": "..." } } }
 //
@@ -37,6 +38,7 @@ struct Manifest {
   std::string cwd;
   std::int64_t start_unix_ns = 0, end_unix_ns = 0;
   std::optional<int> exit_code, signal;
+  std::optional<model::ProcessUsage> usage;
   std::map<std::string, FileProof> files;  ///< by path within the run
 };
 

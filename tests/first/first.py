@@ -94,7 +94,7 @@ class First(unittest.TestCase):
             file.write("import zlib\ndef compress():\n    for i in range(100):\n        zlib.compress(b'0123456789' * 100000, 9)\ncompress()\n")
         self.first_run(PYTHON, "app.py")
         table = self.tool("report", "latest").stdout
-        self.assertRegex(table, r"\n\nPython function, with what it calls [^\n]*(?:\n[^\n]+)*\n *compress \(app\.py:2\)")
+        self.assertRegex(table, r"\n\nfunction, with the libraries that it calls [^\n]*(?:\n[^\n]+)*\n *compress \(app\.py:2\)")
 
     def test_what_ends_at_once(self):
         self.first_run("true")

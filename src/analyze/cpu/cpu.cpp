@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "analyze/cpu/other_threads.hpp"
+#include "analyze/cpu/own/call_tree.hpp"
 #include "analyze/names/kernel_labels.hpp"
 #include "analyze/statistics/stretches.hpp"
 #include "analyze/tree/sets.hpp"
@@ -47,10 +48,6 @@ std::string_view call_kind(const Session& session, const model::Launch& call) {
   return cuda_kind(session.strings.view(call.name));
 }
 
-bool is_interpreter(std::string_view file) {
-  return file.starts_with("libpython") || file.starts_with("python");
-}
-
 /// Time, and of it that in which the GPU was idle.
 struct IdleTime {
   double ns = 0, idle_ns = 0;
@@ -77,6 +74,7 @@ struct Held {
 struct CpuSetSums {
   PartTimes parts;
   std::unordered_map<std::uint64_t, std::int64_t> stacks;  ///< stack << 2 | in a call << 1 | GPU idle
+  std::unordered_map<std::uint32_t, double> waited;        ///< by stack, without idle threads'
   double waits_ns = 0;                                     ///< all, those within calls too
   double estimated_ns = 0;                                 ///< of those outside calls, by a scale
   std::vector<std::int64_t> counts;                        ///< records of each counter; empty where there are none
@@ -88,7 +86,7 @@ class CpuSums {
  public:
   CpuSums(const Session& session, const Options& options, const Tree& tree, const Contexts& contexts,
           const std::vector<RegionKey>& keys, const std::vector<model::Region>& regions)
-      : session_(session), cpu_(session.cpu), keys_(keys), regions_(regions) {
+      : session_(session), cpu_(session.cpu), keys_(keys), regions_(regions), own_code_(session) {
     aggregate_ = std::any_of(keys.begin(), keys.end(),
                              [](const RegionKey& key) { return key.process == kNone && key.thread == kNone; });
     gpu_recorded_ = !session.kernels.empty() || !session.copies.empty() || !session.graph_launches.empty();
@@ -145,7 +143,7 @@ class CpuSums {
         cuda[s] = part(kCuda, cuda_kind(session_.strings.view(frame.name)));
       if (cuda[s] != kNone)
         meaning_[s] = cuda[s];
-      else if (frame.kind == model::FrameKind::kPython || is_interpreter(module))
+      else if (frame.kind == model::FrameKind::kPython || is_python_module(module))
         meaning_[s] = python;
       else
         meaning_[s] = part(kNative, frame.kind == model::FrameKind::kCut         ? "(unknown)"
@@ -288,6 +286,7 @@ class CpuSums {
         const double inside = weight * static_cast<double>(calls.within(point.start_ns, point.end_ns));
         const double outside = length - inside;
         sums.waits_ns += length;
+        if (own_code_.delays(wait)) sums.waited[wait.stack] += outside;
         // Calls are short beside a wait that holds one: idle time is shared out by length.
         const double idle = weight * idle_ns(point.thread, point.start_ns, point.end_ns);
         sums.parts[part_of_wait(wait.kind)].add(outside, length > 0 ? idle * outside / length : 0);
@@ -402,6 +401,8 @@ class CpuSums {
     };
     for (const model::CpuWait& wait : cpu_.waits) {
       const model::CpuThread& thread = cpu_.threads[wait.thread];
+      if (own_code_.delays(wait))
+        all.waited[wait.stack] += wait.weight * static_cast<double>(wait.end_ns - wait.start_ns);
       const bool of_any = wait.kind == model::WaitKind::kGil || wait.kind == model::WaitKind::kPreempted;
       const bool of_first = thread.pid == first && thread.tid == first && wait.kind != model::WaitKind::kChild;
       if (of_any || of_first) waited(wait);
@@ -432,7 +433,9 @@ class CpuSums {
     std::vector<std::int64_t> records(cpu_.counters.size());
     std::unordered_map<std::uint64_t, std::int64_t> pool;
     std::map<HeldKey, Held> held;
+    OwnTimes times;
     for (const Use& use : uses) {
+      for (const auto& [stack, ns] : use.sums->waited) times[stack].waiting_ns += ns;
       for (const auto& [stack, count] : use.sums->pool) {
         pool[std::uint64_t{stack} << 2] += count;
         work.pool_samples += count;
@@ -526,6 +529,9 @@ class CpuSums {
     const double ran = std::max(0.0, wall - waits - missing);
     const double each = work.samples > 0 ? ran / static_cast<double>(work.samples) : 0;
     if (work.samples + work.pool_samples > 0) functions(stacks, each, pool, work);
+    for (const auto& [key, count] : stacks)
+      times[static_cast<std::uint32_t>(key >> 2)].cpu_ns += static_cast<double>(count) * each;
+    own_code_.fill(times, work);
     return work;
   }
 
@@ -650,6 +656,7 @@ class CpuSums {
   const CpuProfile& cpu_;
   const std::vector<RegionKey>& keys_;
   const std::vector<model::Region>& regions_;
+  const OwnCode own_code_;
   bool gpu_recorded_ = false, aggregate_ = false;
   std::vector<Stretches> busy_, in_calls_;
   const Stretches none_;
@@ -676,6 +683,7 @@ void add_cpu(const Session& session, const Options& options, const Tree& tree, c
   std::vector<std::vector<CpuSums::Use>> uses;
   sums.uses(uses);
   report.cpu_outside = sums.outside();
+  report.waits = waits_by_function(session);
   if (keys.empty()) whole = sums.whole();
   base::parallel_for(
       report.regions.size(), session.cpu.samples.size() < 20000 ? 1 : options.threads, [&](std::size_t r) {

@@ -82,6 +82,8 @@ void add_cpu_work(CpuWork& into, const CpuWork& other) {
   };
   functions(into.functions, other.functions, &model::CpuFunction::self_ns);
   functions(into.callers, other.callers, &model::CpuFunction::total_ns);
+  functions(into.own_functions, other.own_functions, &model::CpuFunction::self_ns);
+  into.tree.clear();
   const auto same_holder = [](const auto& a, const auto& b) {
     return a.kind == b.kind && a.thread == b.thread && a.range == b.range;
   };

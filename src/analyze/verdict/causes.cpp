@@ -32,16 +32,10 @@ std::string function_text(const model::CpuFunction& function) {
   return function.name.size() > kLongName ? folded_kernel(function.name) : function.name;
 }
 
-// ", called from train.py:step" where the function is not Python's and that one's samples leave no room for any other
-// caller of nine tenths of its own; the innermost of them.
-std::string caller_text(const model::CpuWork& cpu, const model::CpuFunction& hottest, double busy) {
-  const model::CpuFunction* caller = nullptr;
-  for (const auto* list : {&cpu.callers, &cpu.functions})
-    for (const model::CpuFunction& f : *list)
-      if (f.python && f.name != "<module>" && f.total_ns >= busy - 0.1 * hottest.self_ns &&
-          (caller == nullptr || f.total_ns <= caller->total_ns))
-        caller = &f;
-  return hottest.python || caller == nullptr ? "" : ", called from " + base::printable(function_text(*caller));
+// ", called from step (train.py:12)": the program's own function that called a library's.
+std::string caller_text(const model::CpuFunction& hottest) {
+  if (!hottest.caller.known()) return {};
+  return ", called from " + base::printable(place_text(hottest.caller));
 }
 
 }  // namespace
@@ -90,7 +84,7 @@ std::string cpu_causes(const model::CpuWork& cpu, double kernels, bool of_servic
   if (!of_wall && (!of_service || hottest->self_ns < kHottest * busy)) return text;
   return text + "; hottest function " + base::printable(function_text(*hottest)) + ", " +
          share_text(hottest->self_ns / (of_wall ? wall : busy)) + (of_wall ? "" : " of the CPU time") +
-         caller_text(cpu, *hottest, busy);
+         caller_text(*hottest);
 }
 
 }  // namespace rangescope::analyze

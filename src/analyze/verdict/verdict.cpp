@@ -22,6 +22,7 @@ namespace rangescope::analyze {
 namespace {
 
 constexpr auto kRules = std::to_array<Rule*>({
+    find_own_code,  // before find_hot_region, which is a note where this has found something
     find_waits_for_cpu, find_held,       find_synchronization, find_copies,     find_bounds,
     find_stalls,        find_padding,    find_warm_up,         find_uneven,     find_stragglers,
     find_slow_gpus,     find_slow_hosts, find_uneven_work,     find_slow_links, find_imbalance,
@@ -184,7 +185,8 @@ void drop_savings_beyond(double run_ns, std::vector<model::Verdict>& found) {
 
 /// Does the kind say what would be gone if its advice were followed? Where time goes alone is no saving.
 bool claims_savings(const model::Verdict& verdict) {
-  constexpr std::string_view kWhere[] = {"hot_region", "gpu_bound", "idle_gpu", "cuda_calls", "start_up"};
+  constexpr std::string_view kWhere[] = {"hot_region", "gpu_bound", "idle_gpu", "cuda_calls",
+                                         "start_up",   "own_wait",  "deadlock", "own_function"};
   const auto has = [&](const char* evidence) { return verdict.evidence.contains(evidence); };
   if (verdict.kind == "dominant_kernel" && !has("memory_bound") && !has("compute_bound") && !has("latency_bound") &&
       !has("balanced"))

@@ -207,7 +207,11 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   const std::string causes = own ? cpu_causes(*own, 0, report.run.attached_pid.has_value()) : cpu_causes(region);
   if (!causes.empty()) text += ": " + causes;
   model::Verdict verdict = known.about("hot_region", hot, std::move(text), saves);
-  verdict.severity = known.has_timeline() ? model::Weight::kWarning : model::Weight::kNote;
+  const bool functions_named = std::ranges::any_of(out, [](const model::Verdict& other) {
+    return other.kind == "own_function" || other.kind == "own_wait" || other.kind == "deadlock";
+  });
+  const bool is_finding = known.has_timeline() && !functions_named;
+  verdict.severity = is_finding ? model::Weight::kWarning : model::Weight::kNote;
   verdict.evidence = {{"own_ns", best}, {"share_of_ranges", best / all}};
   if (const model::CpuWork* cpu = own ? &*own : region.cpu ? &*region.cpu : nullptr; cpu != nullptr)
     for (const model::CpuPart* part : {&cpu->python, &cpu->waiting})

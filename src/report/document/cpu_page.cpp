@@ -21,6 +21,8 @@ namespace {
 using base::format_ns;
 using base::format_share;
 
+constexpr std::size_t kOwnFunctions = 8, kWaits = 10;  ///< rows, where none are asked for
+
 const model::Region* cpu_region(const model::Report& report, const std::string& wanted,
                                 std::vector<std::string>& names) {
   const model::Region* best = nullptr;
@@ -67,6 +69,7 @@ Grid function_grid(const char* title, const std::vector<model::CpuFunction>& lis
     if (each.hot_line > 0)
       text += each.python ? fmt::format(", line {}", each.hot_line)
                           : fmt::format(", {}:{}", base::file_name(each.file), each.hot_line);
+    if (each.caller.known()) text += ", from " + model::place_text(each.caller);
     grid.add({{std::move(text)},
               {format_ns(each.self_ns)},
               {share(each.self_ns)},
@@ -166,16 +169,80 @@ Section program_functions(const model::Report& report, const Style& style) {
       section.add(function_grid("function", cpu->functions, cpu->whole_ns(), style.top == 0 ? 10 : style.top)));
 }
 
-Section program_python(const model::Report& report, const Style& style) {
-  Section section{"Python functions", true};
+Section own_function_section(const model::Report& report, const Style& style) {
+  Section section{"Functions of the program", true};
   if (!model::is_program(report) || !report.regions.front().cpu) return section;
   const model::CpuWork& cpu = *report.regions.front().cpu;
-  std::vector<model::CpuFunction> functions;
-  for (const model::CpuFunction& each : cpu.callers)
-    if (each.python && each.name != "<module>" && each.total_ns >= 0.01 * cpu.whole_ns()) functions.push_back(each);
-  if (functions.empty()) return section;
-  return std::move(section.add(
-      function_grid("Python function, with what it calls", functions, cpu.whole_ns(), style.top == 0 ? 6 : style.top)));
+  const double cpu_ns = cpu.python.ns + cpu.native.ns + cpu.cuda.ns;
+  const std::size_t most = style.top == 0 ? kOwnFunctions : style.top;
+  constexpr const char* kTitle = "function, with the libraries that it calls";
+  Grid grid({{kTitle, false, true}, {"CPU"}, {"CPU %", true, false, 1}});
+  grid.least = 40;
+  for (const model::CpuFunction& function : cpu.own_functions) {
+    if (grid.rows.size() == most || function.self_ns < 0.01 * cpu_ns) break;
+    grid.add({{model::place_text(function.place())},
+              {format_ns(function.self_ns)},
+              {format_share(function.self_ns / cpu_ns)}});
+  }
+  if (!grid.rows.empty()) section.add(std::move(grid));
+  return section;
+}
+
+Grid wait_grid(const model::Report& report, const Style& style) {
+  const double least_ns = 0.01 * report.run.duration_ns;
+  const std::size_t most = style.top == 0 ? kWaits : style.top;
+  Grid grid({{"waits", false, true},
+             {"for"},
+             {"time"},
+             {"count"},
+             {"threads", true, false, 2},
+             {"while another thread in it runs", false, false, 1}});
+  grid.least = 32;
+  for (const model::CpuWaitRow& wait : report.waits) {
+    if (grid.rows.size() == most || wait.blocked_ns < least_ns) continue;
+    std::string place = "(unknown)";
+    if (wait.place.known()) place = model::place_text(wait.place);
+    if (wait.idle) place += ", idle";
+    if (wait.event_loop) place += ", in the event loop's thread";
+    std::string meanwhile = "-";
+    if (wait.meanwhile.known()) meanwhile = model::place_text(wait.meanwhile);
+    grid.add({{std::move(place), wait.idle ? base::Tone::kDim : base::Tone::kPlain},
+              {wait.kind},
+              {format_ns(wait.total_ns)},
+              {base::format_count(wait.count)},
+              {base::format_count(wait.threads)},
+              {std::move(meanwhile)}});
+  }
+  return grid;
+}
+
+Section wait_section(const model::Report& report, const Style& style) {
+  Section section{"Waits", true};
+  if (!model::is_program(report)) return section;
+  Grid grid = wait_grid(report, style);
+  if (!grid.rows.empty()) section.add(std::move(grid));
+  return section;
+}
+
+/// CPU and waiting apart, as shares of what the region's threads did.
+Grid tree_grid(const std::vector<model::CpuTreeRow>& rows, double wall) {
+  Grid grid({{"functions of the program", false, true},
+             {"CPU"},
+             {"CPU %", true, false, 1},
+             {"waits"},
+             {"waits %", true, false, 1}});
+  grid.least = 40;
+  const auto share = [&](double ns) { return wall > 0 ? format_share(ns / wall) : "-"; };
+  for (const model::CpuTreeRow& row : rows) {
+    std::string chain = model::place_text(row.chain.back());
+    for (std::size_t above = row.chain.size() - 1; above-- > 0;) chain.insert(0, row.chain[above].name + " > ");
+    grid.add({{std::move(chain), base::Tone::kPlain, row.depth},
+              {format_ns(row.cpu_ns)},
+              {share(row.cpu_ns)},
+              {format_ns(row.waiting_ns)},
+              {share(row.waiting_ns)}});
+  }
+  return grid;
 }
 
 base::Result<Document> cpu_page(const model::Report& report, const Style& style) {
@@ -253,8 +320,11 @@ base::Result<Document> cpu_page(const model::Report& report, const Style& style)
   };
   if (region != nullptr) table("Events", counter_grid(report, *region));
   const std::size_t most = style.top == 0 ? 15 : style.top;
+  table("Tree", tree_grid(cpu.tree, wall));
   table("Functions", function_grid("functions, by self time", cpu.functions, wall, most));
-  table("Callers", function_grid("functions, with what they call", cpu.callers, wall, most));
+  const char* const called = "functions, with what they call";
+  if (cpu.tree.empty()) table("Callers", function_grid(called, cpu.callers, wall, most));
+  if (outside || whole) table("Waits", wait_grid(report, style));
   return page;
 }
 

@@ -13,7 +13,8 @@ namespace rangescope::report {
 /// The program's processes by command, nothing where it was one; and, where no range was recorded, its functions.
 [[nodiscard]] Section process_section(const model::Report& report, const Style& style);
 [[nodiscard]] Section program_functions(const model::Report& report, const Style& style);
-/// Python's time passes in what it calls: its functions by that, where no range was recorded.
-[[nodiscard]] Section program_python(const model::Report& report, const Style& style);
+/// Where no range was recorded: the program's own functions by CPU time, where its threads wait.
+[[nodiscard]] Section own_function_section(const model::Report& report, const Style& style);
+[[nodiscard]] Section wait_section(const model::Report& report, const Style& style);
 
 }  // namespace rangescope::report

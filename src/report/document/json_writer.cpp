@@ -131,6 +131,16 @@ void write_run(JsonWriter& json, const model::RunInfo& run) {
   json.fields("id", run.id, "tool", or_null(run.tool), "command", run.command, "cwd", or_null(run.cwd), "start_unix_ns",
               or_null(run.start_unix_ns), "duration_ns", run.duration_ns, "exit_code", run.exit_code, "signal",
               run.signal, "host", or_null(run.host), "sources", run.sources);
+  if (run.usage) {
+    const double cpu_ns = run.usage->user_ns + run.usage->system_ns;
+    std::optional<double> cpus_used;
+    if (run.duration_ns > 0) cpus_used = cpu_ns / run.duration_ns;
+    const model::ProcessUsage& usage = *run.usage;
+    json.open_line_object("usage");
+    json.fields("user_ns", usage.user_ns, "system_ns", usage.system_ns, "cpus_used", cpus_used);
+    json.field("peak_rss_bytes", usage.peak_rss_bytes);
+    json.close();
+  }
   if (run.attached_pid) json.line_object("attached", "pid", *run.attached_pid, "after_ns", run.attached_after_ns);
   if (!run.windows.empty())
     json.line_objects("windows", run.windows, [&](const model::RunInfo::Window& window) {

@@ -31,6 +31,19 @@ std::string windows_text(const model::RunInfo& run) {
   return text + base::format_ns(first.after_ns) + " after the start";
 }
 
+/// "CPU 1.250 s (user 1.100 s, system 150.0 ms), 0.35 CPUs used", "peak memory 45.2 MB"
+void add_usage(const model::RunInfo& run, std::vector<std::string>& facts) {
+  if (!run.usage) return;
+  const double cpu_ns = run.usage->user_ns + run.usage->system_ns;
+  const std::string user = base::format_ns(run.usage->user_ns);
+  const std::string system = base::format_ns(run.usage->system_ns);
+  facts.push_back(fmt::format("CPU {} (user {}, system {})", base::format_ns(cpu_ns), user, system));
+  const double cpus_used = run.duration_ns > 0 ? cpu_ns / run.duration_ns : 0;
+  if (cpus_used > 0) facts.push_back(fmt::format("{:.2f} CPUs used", cpus_used));
+  if (run.usage->peak_rss_bytes)
+    facts.push_back("peak memory " + base::format_bytes(*run.usage->peak_rss_bytes) + " (RSS)");
+}
+
 Section head(const model::Report& report, const std::string& title) {
   const model::RunInfo& run = report.run;
   Section section{title + (run.id.empty() ? "" : " of " + run.id), true};
@@ -41,6 +54,7 @@ Section head(const model::Report& report, const std::string& title) {
                                                         : run.attached_pid
                                                             ? fmt::format(" of process {}", *run.attached_pid)
                                                             : ""));
+  add_usage(run, facts);
   if (run.signal)
     facts.push_back(fmt::format("ended by signal {}", *run.signal));
   else if (run.exit_code && *run.exit_code != 0)
@@ -181,8 +195,9 @@ base::Result<Document> report_document(const model::Report& report, const Style&
                                       "; concurrent threads and processes add up to more)",
                               .tone = base::Tone::kDim});
   add_memory(page, report);
+  page.sections.push_back(own_function_section(report, style));
   page.sections.push_back(program_functions(report, style));
-  page.sections.push_back(program_python(report, style));
+  page.sections.push_back(wait_section(report, style));
   page.sections.push_back(process_section(report, style));
   constexpr std::size_t kCommunicationRows = 8;
   for (Section& section : communication_sections(report, std::min(kCommunicationRows, style.top_kernels)))

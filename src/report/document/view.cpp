@@ -359,8 +359,7 @@ std::string cell(const Region& region, const ColumnView& column) {
   if (value && column.tag.starts_with("utilization.")) return format_utilization(*value);
   if (!value) return "-";
   if (column.tag == "gpu.busy_share") return format_busy(*value);
-  const bool estimated =
-      (region.sampled() && column.tag == "occurrences") || (region.module && column.tag.starts_with("wall_ns."));
+  const bool estimated = region.module && column.tag.starts_with("wall_ns.");
   const std::string text = (estimated && *value > 0 ? "~" : "") + format_value(*value, column.unit);
   // What was worked out from some for all is no number without its interval.
   constexpr std::string_view kPrefix = "metrics.";

@@ -90,12 +90,40 @@ void gpu(JsonWriter& json, std::string_view name, const base::Held<GpuWork>& wor
   gpu(json, name, work, holder);
 }
 
+void place(JsonWriter& json, std::string_view name, const model::CodePlace& of) {
+  if (!of.known()) return json.null_field(name);
+  json.line_object(name, "function", of.name, "file", or_null(of.file), "line", or_null(of.line));
+}
+
+/// Functions of the program's own files, with the time of the libraries that they call.
+void own_functions(JsonWriter& json, const std::vector<model::CpuFunction>& list) {
+  if (list.empty()) return;
+  json.line_objects("own_functions", list, [&](const model::CpuFunction& function) {
+    json.fields("function", function.name, "file", or_null(function.file));
+    json.fields("line", or_null(function.line), "cpu_ns", function.self_ns);
+  });
+}
+
+/// Nothing where no wait was recorded with its functions.
+void waits(JsonWriter& json, const std::vector<model::CpuWaitRow>& list) {
+  if (list.empty()) return;
+  json.objects("waits", list, [&](const model::CpuWaitRow& wait) {
+    json.field("kind", wait.kind);
+    place(json, "place", wait.place);
+    json.fields("idle", wait.idle, "event_loop", wait.event_loop, "to_the_end", wait.to_the_end);
+    json.fields("count", wait.count, "threads", wait.threads);
+    json.fields("total_ns", wait.total_ns, "blocked_ns", wait.blocked_ns);
+    place(json, "held_while_running", wait.meanwhile);
+  });
+}
+
 void cpu_functions(JsonWriter& json, std::string_view name, const std::vector<model::CpuFunction>& list) {
   json.line_objects(name, list, [&](const model::CpuFunction& function) {
     json.fields("name", function.name, "file", or_null(function.file), "line", or_null(function.line), "module",
                 or_null(function.module), "python", function.python, "self_ns", function.self_ns, "total_ns",
                 function.total_ns);
     if (function.hot_line > 0) json.field("hot_line", function.hot_line);
+    if (function.caller.known()) place(json, "caller", function.caller);
   });
 }
 
@@ -116,6 +144,7 @@ void cpu(JsonWriter& json, std::string_view name, const base::Held<model::CpuWor
   });
   cpu_functions(json, "functions", work->functions);
   cpu_functions(json, "callers", work->callers);
+  own_functions(json, work->own_functions);
   if (!work->counters.empty())
     json.line_objects("counters", work->counters, [&](const model::CpuCounterSum& sum) {
       json.fields("name", sum.name, "count", sum.count, "deviation", sum.deviation, "records", sum.records);
@@ -362,6 +391,7 @@ base::Result<void> export_json(const model::Report& report, const model::Session
   gpu(json, "total", report.total);
   gpu(json, "unattributed", report.unattributed);
   cpu(json, "cpu_outside", report.cpu_outside);
+  waits(json, report.waits);
   kernel_rows(json, "kernels", report.kernels);
   if (!report.families.empty())
     json.line_objects("families", report.families, [&](const model::KernelFamily& family) {

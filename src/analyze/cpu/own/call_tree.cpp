@@ -1,0 +1,155 @@
+#include "analyze/cpu/own/call_tree.hpp"
+
+#include <algorithm>
+
+#include "analyze/cpu/cpu.hpp"
+#include "base/text.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using model::kNone;
+
+constexpr double kLeastShare = 0.01;       ///< of the region: smaller rows are left out
+constexpr double kSameTime = 0.995;        ///< of its caller: one row with it
+constexpr double kMostlyCalledFrom = 0.6;  ///< of its own time: from no function more
+constexpr std::size_t kMostTreeRows = 60;
+constexpr int kDeepestRecursion =
+    64;  ///< callers that are asked whether they are the same function
+
+}  // namespace
+
+CallTree::CallTree(const model::Session& session, const UserCode& code) : session_(session) {
+  const model::CpuProfile& cpu = session.cpu;
+  of_stack_.resize(cpu.stacks.size(), kNone);
+  for (std::size_t s = 0; s < cpu.stacks.size(); ++s) {
+    const model::CpuStack& stack = cpu.stacks[s];
+    const std::uint32_t caller = stack.parent == kNone ? kNone : of_stack_[stack.parent];
+    const Origin origin = code.origins[stack.frame];
+    if (origin == Origin::kOwn)
+      of_stack_[s] = child(caller, stack.frame, true);
+    else if (origin == Origin::kElsewhere && caller != kNone && nodes_[caller].own &&
+             is_entry_of_library(stack.frame))
+      of_stack_[s] = child(caller, stack.frame, false);
+    else
+      of_stack_[s] = caller;
+  }
+}
+
+/// A recursive function is one node: its callers are asked first.
+std::uint32_t CallTree::child(std::uint32_t parent, std::uint32_t frame, bool own) {
+  std::uint32_t caller = parent;
+  for (int left = kDeepestRecursion; left > 0 && caller != kNone;
+       --left, caller = nodes_[caller].parent)
+    if (nodes_[caller].frame == frame) return caller;
+  const auto [known, is_new] =
+      known_.try_emplace({parent, frame}, static_cast<std::uint32_t>(nodes_.size()));
+  if (is_new) nodes_.push_back({parent, frame, own});
+  return known->second;
+}
+
+bool CallTree::is_entry_of_library(std::uint32_t number) const {
+  const model::CpuFrame& frame = session_.cpu.frames[number];
+  if (frame.kind == model::FrameKind::kPython) return frame.file != 0;
+  const std::string_view module = base::file_name(session_.strings.view(frame.module));
+  const bool has_name = frame.kind == model::FrameKind::kNative && frame.name != 0;
+  return has_name && !module.empty() && module.front() != '[' && !is_interpreter_module(module);
+}
+
+CallTree::RegionNodes CallTree::nodes_of(const OwnTimes& by_stack) const {
+  RegionNodes region;
+  region.times.resize(nodes_.size());
+  region.children.resize(nodes_.size());
+  const auto add = [](CpuTimes& to, const CpuTimes& from) {
+    to.cpu_ns += from.cpu_ns;
+    to.waiting_ns += from.waiting_ns;
+  };
+  CpuTimes whole;
+  for (const auto& [stack, times] : by_stack) {
+    add(whole, times);
+    const std::uint32_t node = stack < of_stack_.size() ? of_stack_[stack] : kNone;
+    if (node != kNone) add(region.times[node], times);
+  }
+  for (auto node = static_cast<std::uint32_t>(nodes_.size()); node-- > 0;) {  // children first
+    const CpuTimes& times = region.times[node];
+    if (times.total_ns() <= 0) continue;
+    const std::uint32_t parent = nodes_[node].parent;
+    if (parent != kNone) add(region.times[parent], times);
+    if (times.total_ns() < kLeastShare * whole.total_ns()) continue;
+    std::vector<std::uint32_t>& siblings = parent == kNone ? region.top : region.children[parent];
+    siblings.push_back(node);
+  }
+  return region;
+}
+
+std::vector<model::CpuTreeRow> CallTree::rows(const OwnTimes& by_stack) const {
+  RegionNodes region = nodes_of(by_stack);
+  const auto total_ns = [&](std::uint32_t node) { return region.times[node].total_ns(); };
+  struct Pending {
+    std::uint32_t node, depth;
+  };
+  std::vector<Pending> pending;
+  const auto push = [&](std::vector<std::uint32_t>& nodes, std::uint32_t depth) {
+    std::ranges::stable_sort(nodes, {}, total_ns);  // the last one is taken first
+    for (const std::uint32_t node : nodes) pending.push_back({node, depth});
+  };
+  push(region.top, 0);
+  std::vector<model::CpuTreeRow> rows;
+  while (!pending.empty() && rows.size() < kMostTreeRows) {
+    auto [node, depth] = pending.back();
+    pending.pop_back();
+    model::CpuTreeRow row;
+    row.depth = depth;
+    row.cpu_ns = region.times[node].cpu_ns;
+    row.waiting_ns = region.times[node].waiting_ns;
+    row.chain.push_back(place_of(session_, nodes_[node].frame));
+    while (region.children[node].size() == 1) {
+      const std::uint32_t called = region.children[node].front();
+      if (total_ns(called) < kSameTime * total_ns(node)) break;
+      row.chain.push_back(place_of(session_, nodes_[called].frame));
+      node = called;
+    }
+    rows.push_back(std::move(row));
+    push(region.children[node], depth + 1);
+  }
+  return rows;
+}
+
+OwnCode::OwnCode(const model::Session& session)
+    : session_(session), code_(user_code(session)), tree_(session, code_) {}
+
+void OwnCode::fill(const OwnTimes& times, model::CpuWork& work) const {
+  std::unordered_map<std::uint32_t, double> own;
+  std::unordered_map<std::uint32_t, std::map<std::uint32_t, double>>
+      callers;  // by the innermost function
+  for (const auto& [stack, time] : times) {
+    if (stack >= code_.innermost.size() || time.cpu_ns <= 0) continue;
+    const std::uint32_t frame = code_.innermost[stack],
+                        innermost = session_.cpu.stacks[stack].frame;
+    if (frame == kNone) continue;
+    own[frame] += time.cpu_ns;
+    if (frame != innermost) callers[innermost][frame] += time.cpu_ns;
+  }
+  for (const auto& [frame, ns] : own) {
+    model::CpuFunction function = function_of(session_, frame);
+    function.self_ns = ns;
+    work.own_functions.push_back(std::move(function));
+  }
+  std::ranges::sort(work.own_functions,
+                    [](const model::CpuFunction& a, const model::CpuFunction& b) {
+                      return a.self_ns != b.self_ns ? a.self_ns > b.self_ns : a.frame < b.frame;
+                    });
+  if (work.own_functions.size() > model::kMostFunctions)
+    work.own_functions.resize(model::kMostFunctions);
+  for (model::CpuFunction& function : work.functions) {
+    const auto found = callers.find(function.frame);
+    if (found == callers.end()) continue;
+    const auto most = std::ranges::max_element(found->second, {},
+                                               [](const auto& caller) { return caller.second; });
+    if (most->second < kMostlyCalledFrom * function.self_ns) continue;
+    function.caller = place_of(session_, most->first);
+  }
+  work.tree = tree_.rows(times);
+}
+
+}  // namespace rangescope::analyze

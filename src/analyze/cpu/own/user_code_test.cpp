@@ -1,0 +1,106 @@
+#include "analyze/cpu/own/user_code.hpp"
+
+#include <gtest/gtest.h>
+
+#include "analyze/cpu/own/call_tree.hpp"
+#include "analyze/session_test.hpp"
+
+namespace rangescope::analyze {
+namespace user_code_test {
+
+/// A Python service: two threads in one process of 1,000 ns.
+struct Service : testing::SessionBuilder {
+  std::uint32_t p = process(1);
+  Service() {
+    session.begin_ns = 0;
+    session.end_ns = 1'000'000'000;
+    session.cpu.interval_ns = 1'000'000;
+    session.cpu.threads = {{1, 1, 0, model::kNone}, {1, 2, 0, model::kNone}};
+  }
+  std::uint32_t stack(std::uint32_t parent, std::string_view name, std::string_view file,
+                      std::uint32_t line = 0) {
+    model::CpuFrame frame;
+    frame.kind = model::FrameKind::kPython;
+    frame.name = session.strings.intern(name);
+    frame.file = session.strings.intern(file);
+    frame.line = line;
+    session.cpu.frames.push_back(frame);
+    session.cpu.stacks.push_back(
+        {parent, static_cast<std::uint32_t>(session.cpu.frames.size() - 1)});
+    return static_cast<std::uint32_t>(session.cpu.stacks.size() - 1);
+  }
+  std::uint32_t again(std::uint32_t parent, std::uint32_t same) {
+    session.cpu.stacks.push_back({parent, session.cpu.stacks[same].frame});
+    return static_cast<std::uint32_t>(session.cpu.stacks.size() - 1);
+  }
+};
+
+TEST(UserCode, LibrariesGeneratedCodeAndComprehensionsAreNotTheProgramsOwn) {
+  Service service;
+  const auto stack = [&](std::uint32_t parent, const char* name, const char* file) {
+    return service.stack(parent, name, file);
+  };
+  const std::uint32_t run = stack(model::kNone, "Thread.run", "/usr/lib/python3.11/threading.py");
+  const std::uint32_t handle = stack(run, "handle", "/srv/app/server.py");
+  const std::uint32_t each = stack(handle, "handle.<locals>.<genexpr>", "/srv/app/server.py");
+  const std::uint32_t match = stack(each, "findall", "/usr/lib/python3.11/re/__init__.py");
+  const std::uint32_t started = stack(model::kNone, "<module>", "<string>");
+  const UserCode code = user_code(service.session);
+  const std::uint32_t function = service.session.cpu.stacks[handle].frame;
+  EXPECT_EQ(code.innermost[run], model::kNone);
+  EXPECT_EQ(code.innermost[handle], function);
+  EXPECT_EQ(code.innermost[each], function);
+  EXPECT_EQ(code.innermost[match], function);
+  EXPECT_EQ(code.innermost[started], model::kNone);
+}
+
+TEST(UserCode, WaitsForALockNameWhatTheOtherThreadRunsAndIdleThreadsComeLast) {
+  Service service;
+  const std::uint32_t lookup = service.stack(model::kNone, "lookup", "/srv/app/server.py", 15);
+  const std::uint32_t slow = service.stack(lookup, "slow", "/srv/app/server.py", 10);
+  const std::uint32_t serve =
+      service.stack(model::kNone, "select", "/usr/lib/python3.11/selectors.py");
+  service.session.cpu.samples = {
+      {150'000'000, 1, slow}, {160'000'000, 1, slow}, {700'000'000, 1, slow}};
+  service.session.cpu.waits = {{100'000'000, 200'000'000, 0, lookup, model::WaitKind::kLock},
+                               {300'000'000, 350'000'000, 0, lookup, model::WaitKind::kLock},
+                               {0, 900'000'000, 1, serve, model::WaitKind::kIo}};
+  const auto rows = waits_by_function(service.session);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(place_text(rows[0].place), "lookup (server.py:15)");
+  EXPECT_EQ(rows[0].kind, "lock");
+  EXPECT_EQ(rows[0].count, 2);
+  EXPECT_EQ(rows[0].total_ns, 150e6);
+  EXPECT_EQ(place_text(rows[0].meanwhile), "slow (server.py:10)");
+  EXPECT_FALSE(rows[0].idle);
+  EXPECT_FALSE(rows[0].to_the_end);
+  EXPECT_TRUE(rows[1].idle);
+}
+
+TEST(CallTree, FoldsEqualTimesRecursionAndWhatIsDeepInALibrary) {
+  Service service;
+  const std::uint32_t main = service.stack(model::kNone, "main", "/srv/app/job.py", 1);
+  const std::uint32_t step = service.stack(main, "step", "/srv/app/job.py", 5);
+  const std::uint32_t recursive = service.again(step, step);
+  const std::uint32_t loads =
+      service.stack(recursive, "loads", "/usr/lib/python3.11/json/__init__.py", 299);
+  const std::uint32_t scan =
+      service.stack(loads, "scan", "/usr/lib/python3.11/json/scanner.py", 20);
+  const std::uint32_t save = service.stack(step, "save", "/srv/app/job.py", 30);
+  const UserCode code = user_code(service.session);
+  const auto rows = CallTree(service.session, code).rows({{scan, {60, 0}}, {save, {10, 30}}});
+  std::string text;
+  for (const model::CpuTreeRow& row : rows) {
+    text += std::string(row.depth, ' ');
+    for (const model::CodePlace& place : row.chain) text += place.name + " ";
+    text += std::to_string(static_cast<int>(row.cpu_ns)) + "+" +
+            std::to_string(static_cast<int>(row.waiting_ns)) + "\n";
+  }
+  EXPECT_EQ(text,
+            "main step 70+30\n"
+            " loads 60+0\n"
+            " save 10+30\n");
+}
+
+}  // namespace user_code_test
+}  // namespace rangescope::analyze

@@ -1,0 +1,189 @@
+// A program without ranges: which of its own functions cost the CPU time, and which wait while work
+// is delayed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <optional>
+
+#include "analyze/verdict/rule.hpp"
+#include "analyze/verdict/thresholds.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "model/program.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+using base::format_ns;
+using model::CpuWaitRow;
+using model::CpuWork;
+
+constexpr std::int64_t kEnoughSamples = 10;  ///< of a function's own: fewer name nothing
+constexpr double kWorthALine = 0.1;          ///< of the run
+constexpr double kSecondCause = 0.05;        ///< of the run: named in the same line
+constexpr double kHottestCallee =
+    0.3;  ///< of its caller's time: a function of a library worth a name
+
+/// How surely such a wait is the cause and not the consequence of what another thread, process or
+/// machine does.
+double weight_of(const CpuWaitRow& wait) {
+  if (wait.kind == "sleep") return 1;
+  if (wait.kind == "lock" || wait.kind == "child") return 0.5;
+  return 0.35;
+}
+
+double cpu_ns(const CpuWork& cpu) {
+  return cpu.python.ns + cpu.native.ns + cpu.cuda.ns;
+}
+
+/// Time for which threads wanted to run: the CPU time, and waiting for a core or for the
+/// interpreter.
+double wanted_ns(const CpuWork& cpu) {
+  double wanted = cpu_ns(cpu);
+  for (const model::CpuPart& part : cpu.parts)
+    if (part.kind == "waiting" && (part.name == "preempted" || part.name == "GIL"))
+      wanted += part.ns;
+  return wanted;
+}
+
+std::string cpu_text(const CpuWork& cpu, const model::CpuFunction& function) {
+  const double all = cpu_ns(cpu);
+  std::string text =
+      fmt::format("{} of the CPU time ({} of {})", share_text(function.self_ns / all),
+                  format_ns(function.self_ns), format_ns(all));
+  const auto hottest = std::ranges::max_element(cpu.functions, {}, &model::CpuFunction::self_ns);
+  if (hottest == cpu.functions.end() || hottest->frame == function.frame) return text;
+  const bool is_called_by_it = hottest->caller == function.place();
+  const bool has_name =
+      hottest->name.find("+0x") == std::string::npos && !hottest->name.starts_with('[');
+  if (is_called_by_it && has_name && hottest->self_ns >= kHottestCallee * function.self_ns)
+    text += fmt::format(", {} of it in {}", share_text(hottest->self_ns / function.self_ns),
+                        hottest->name);
+  return text;
+}
+
+constexpr std::pair<std::string_view, std::string_view> kAwaited[] = {
+    {"lock", " for a lock"}, {"child", " for a child process"}, {"I/O", " for I/O"}};
+
+std::string wait_text(const CpuWaitRow& wait) {
+  const std::string time = format_ns(wait.total_ns);
+  std::string text = (wait.kind == "sleep" ? "sleeps " : "waits ") + time;
+  for (const auto& [kind, object] : kAwaited)
+    if (kind == wait.kind) text += object;
+  if (wait.count > 1) text += fmt::format(" ({} times)", base::format_count(wait.count));
+  if (wait.event_loop) text += " in the event loop's thread";
+  if (wait.meanwhile.known())
+    text += fmt::format(", held by a thread that runs {}", place_text(wait.meanwhile));
+  return text;
+}
+
+/// The wait that delays most; null where none of the program's own functions does.
+const CpuWaitRow* worst_wait(const model::Report& report) {
+  const CpuWaitRow* worst = nullptr;
+  const auto cost = [](const CpuWaitRow& wait) { return wait.blocked_ns * weight_of(wait); };
+  for (const CpuWaitRow& wait : report.waits)
+    if (!wait.idle && !wait.place.file.empty() && (worst == nullptr || cost(wait) > cost(*worst)))
+      worst = &wait;
+  return worst;
+}
+
+/// Functions that each waited for a lock until the program ended, in at least two threads; empty
+/// where it was not so.
+std::vector<const CpuWaitRow*> deadlocked(const model::Report& report) {
+  std::vector<const CpuWaitRow*> waits;
+  std::int64_t threads = 0;
+  for (const CpuWaitRow& wait : report.waits) {
+    if (wait.idle || !wait.to_the_end || wait.kind != "lock" || wait.place.file.empty()) continue;
+    waits.push_back(&wait);
+    threads += wait.threads;
+  }
+  if (threads < 2) waits.clear();
+  return waits;
+}
+
+model::Verdict deadlock_verdict(const Case& known, const std::vector<const CpuWaitRow*>& waits) {
+  std::vector<std::string> places;
+  double longest_ns = 0;
+  for (const CpuWaitRow* wait : waits) {
+    places.push_back(place_text(wait->place));
+    longest_ns = std::max(longest_ns, wait->blocked_ns);
+  }
+  std::string text = fmt::format(
+      "wait for locks until the program ends ({}): a deadlock, if each has what another "
+      "one waits for",
+      format_ns(longest_ns));
+  model::Verdict verdict = known.about_run("deadlock", std::move(text), longest_ns);
+  verdict.path = base::join(places, " and ");
+  verdict.evidence = {{"waiting_ns", longest_ns}, {"functions", static_cast<double>(waits.size())}};
+  verdict.next = known.show("--cpu program");
+  return verdict;
+}
+
+/// What the first line can name: a function, what it does, and how much of the run that is.
+struct Cause {
+  std::string_view kind;
+  std::string place, text;
+  double share = 0;   ///< of the run
+  double weight = 1;  ///< how surely it is no consequence of another one
+};
+
+std::optional<Cause> cpu_cause(const model::Report& report, const CpuWork& cpu) {
+  if (cpu.own_functions.empty()) return std::nullopt;
+  const model::CpuFunction& function = cpu.own_functions.front();
+  if (function.self_ns < static_cast<double>(kEnoughSamples) * cpu.interval_ns) return std::nullopt;
+  const double wanted = function.self_ns / cpu_ns(cpu) * wanted_ns(cpu);
+  return Cause{.kind = "own_function",
+               .place = place_text(function.place()),
+               .text = cpu_text(cpu, function),
+               .share = std::min(1.0, wanted / report.run.duration_ns)};
+}
+
+std::optional<Cause> wait_cause(const model::Report& report) {
+  const CpuWaitRow* wait = worst_wait(report);
+  if (wait == nullptr) return std::nullopt;
+  return Cause{.kind = "own_wait",
+               .place = place_text(wait->place),
+               .text = wait_text(*wait),
+               .share = wait->blocked_ns / report.run.duration_ns,
+               .weight = weight_of(*wait)};
+}
+
+/// The surest cause first; at most two.
+std::vector<Cause> causes_of(const model::Report& report, const CpuWork& cpu) {
+  std::vector<Cause> causes;
+  for (std::optional<Cause>& cause : std::array{cpu_cause(report, cpu), wait_cause(report)})
+    if (cause && cause->share >= kSecondCause) causes.push_back(std::move(*cause));
+  std::ranges::stable_sort(causes, std::greater<>(),
+                           [](const Cause& cause) { return cause.share * cause.weight; });
+  return causes;
+}
+
+}  // namespace
+
+void find_own_code(const Case& known, std::vector<model::Verdict>& out) {
+  const model::Report& report = known.report();
+  const bool gpu_work = report.total && (report.total->kernels > 0 || report.total->copies > 0);
+  if (!model::is_program(report) || gpu_work || !(report.run.duration_ns > 0)) return;
+  if (const auto waits = deadlocked(report); !waits.empty()) {
+    out.push_back(deadlock_verdict(known, waits));
+    return;
+  }
+  const model::Region& program = report.regions.front();
+  if (!program.cpu) return;
+  const std::vector<Cause> causes = causes_of(report, *program.cpu);
+  if (causes.empty() || causes.front().share < kWorthALine) return;
+  const Cause& first = causes.front();
+  std::string text = first.text;
+  if (causes.size() > 1) text += "; " + causes.back().place + ": " + causes.back().text;
+  model::Verdict verdict =
+      known.about_run(first.kind, std::move(text), first.share * report.run.duration_ns);
+  verdict.path = first.place;
+  for (const Cause& cause : causes)
+    verdict.evidence[std::string(cause.kind) + "_share"] = cause.share;
+  verdict.next = known.show("--cpu program");
+  out.push_back(std::move(verdict));
+}
+
+}  // namespace rangescope::analyze

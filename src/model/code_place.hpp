@@ -1,0 +1,21 @@
+// A function in a source file, as reports name it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace rangescope::model {
+
+struct CodePlace {
+  std::string name;        ///< "slow_regex", "<module>"; a library's "sre_match [libpython3.11.so]"
+  std::string file;        ///< "" where unknown
+  std::uint32_t line = 0;  ///< 0 where unknown
+
+  [[nodiscard]] bool known() const { return !name.empty(); }
+  bool operator==(const CodePlace&) const = default;
+};
+
+/// "slow_regex (server.py:31)": the file without its folders; the name alone where no file is known.
+[[nodiscard]] std::string place_text(const CodePlace& place);
+
+}  // namespace rangescope::model
