@@ -102,11 +102,11 @@ std::vector<model::CpuTreeRow> CallTree::rows(const OwnTimes& by_stack) const {
     row.depth = depth;
     row.cpu_ns = region.times[node].cpu_ns;
     row.waiting_ns = region.times[node].waiting_ns;
-    row.chain.push_back(place_of(session_, nodes_[node].frame));
+    row.chain.push_back(code_place(session_, nodes_[node].frame));
     while (region.children[node].size() == 1) {
       const std::uint32_t called = region.children[node].front();
       if (total_ns(called) < kSameTime * total_ns(node)) break;
-      row.chain.push_back(place_of(session_, nodes_[called].frame));
+      row.chain.push_back(code_place(session_, nodes_[called].frame));
       node = called;
     }
     rows.push_back(std::move(row));
@@ -147,7 +147,7 @@ void OwnCode::fill(const OwnTimes& times, model::CpuWork& work) const {
     const auto most = std::ranges::max_element(found->second, {},
                                                [](const auto& caller) { return caller.second; });
     if (most->second < kMostlyCalledFrom * function.self_ns) continue;
-    function.caller = place_of(session_, most->first);
+    function.caller = code_place(session_, most->first);
   }
   work.tree = tree_.rows(times);
 }

@@ -16,8 +16,8 @@ using model::Session;
 
 constexpr std::string_view kLibraryFolders[] = {
     "/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", "/.cargo/registry/"};
-constexpr std::string_view kSystemFolders[] = {"/usr/", "/lib/",   "/lib64/",
-                                               "/opt/", "/rustc/", "/proc/"};
+constexpr std::string_view kSystemFolders[] = {"/usr/",   "/bin/", "/sbin/",  "/lib/",
+                                               "/lib64/", "/opt/", "/rustc/", "/proc/"};
 constexpr std::string_view kInterpreters[] = {"pypy", "node", "ruby", "perl",
                                               "java", "bash", "dash", "sh"};
 
@@ -161,7 +161,7 @@ UserCode user_code(const Session& session) {
   return code;
 }
 
-model::CodePlace place_of(const Session& session, std::uint32_t frame) {
+model::CodePlace code_place(const Session& session, std::uint32_t frame) {
   const model::CpuFunction function = function_of(session, frame);
   const bool names_its_module =
       function.name.find("+0x") != std::string::npos || function.name.starts_with('[');

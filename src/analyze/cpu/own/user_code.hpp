@@ -29,7 +29,7 @@ struct UserCode {
 /// O(frames + stacks).
 [[nodiscard]] UserCode user_code(const model::Session& session);
 
-[[nodiscard]] model::CodePlace place_of(const model::Session& session, std::uint32_t frame);
+[[nodiscard]] model::CodePlace code_place(const model::Session& session, std::uint32_t frame);
 
 /// Is a wait in this chain one of a thread that has nothing to do? By names of functions, from the
 /// innermost function out to the program's own: accept, the poll of an event loop, the queue of a

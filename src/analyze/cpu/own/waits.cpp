@@ -120,7 +120,7 @@ class WaitPlaces {
   [[nodiscard]] model::CpuWaitRow row_of(const PlaceKey& key, PlaceSums& sums) const {
     model::CpuWaitRow row;
     row.kind = name_of(key.kind);
-    if (key.frame != kNone) row.place = place_of(session_, key.frame);
+    if (key.frame != kNone) row.place = code_place(session_, key.frame);
     row.idle = key.idle;
     row.event_loop = sums.event_loop;
     row.to_the_end = sums.to_the_end;
@@ -131,7 +131,7 @@ class WaitPlaces {
     for (const auto& [start, end] : sums.spans) row.blocked_ns += static_cast<double>(end - start);
     const auto most =
         std::ranges::max_element(sums.meanwhile, {}, [](const auto& each) { return each.second; });
-    if (most != sums.meanwhile.end()) row.meanwhile = place_of(session_, most->first);
+    if (most != sums.meanwhile.end()) row.meanwhile = code_place(session_, most->first);
     return row;
   }
 
