@@ -74,8 +74,8 @@ def page(run: Run) -> str:
     lines = "".join(f"<li style='color:{COLORS.get(each.severity, '#111')}'><b>{escaped(each.path)}</b>{': ' if each.path else ''}"
                     f"{escaped(each.text, 400)}</li>" for each in run.verdict[:5])
     most = sorted(run.regions, key=lambda each: -(each.self_ns or 0))[:ROWS]
-    rows = [[escaped(each.path), "-" if each.occurrences is None else str(each.occurrences), seconds(each.wall_ns), seconds(each.self_ns), seconds(each.median_ns),
-             seconds(each.gpu_busy_ns), escaped(each.bound or "")] for each in most]
+    rows = [[escaped(each.path), "-" if each.occurrences is None else str(each.occurrences), seconds(each.wall_ns),
+             seconds(each.self_ns), seconds(each.median_ns), seconds(each.gpu_busy_ns), escaped(each.bound or "")] for each in most]
     more = len(run.regions) - len(most)
     shown = table(["range", "calls", "wall", "self time", "median", "GPU busy", "bound"], rows) if rows else "<p>no ranges</p>"
     losses = len(run["losses"] or [])

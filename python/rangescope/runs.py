@@ -209,7 +209,7 @@ class Region(Record):
     domain, kind = _text("domain"), _text("kind")
     process: Value[Optional[int]] = Value("process", (int,))
     thread: Value[Optional[int]] = Value("thread", (int,))
-    occurrences = _count("occurrences")
+    occurrences: Value[Optional[int]] = Value("occurrences", (int,))  # None of regions that come from CPU samples
     wall_ns, self_ns = _number("wall_ns.inclusive"), _number("wall_ns.exclusive")
     median_ns, p95_ns, share = _number("wall_ns.median"), _number("wall_ns.p95"), _number("wall_ns.share")
     gpu_busy_ns, kernel_ns = _number("gpu.busy_ns"), _number("gpu.kernel_ns")
