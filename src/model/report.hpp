@@ -15,6 +15,7 @@
 
 #include "base/held.hpp"
 #include "model/code_place.hpp"
+#include "model/cpu.hpp"
 #include "model/finding.hpp"
 #include "model/gpu.hpp"
 #include "model/loss.hpp"
@@ -265,8 +266,9 @@ struct CpuTreeRow {
 
 /// Where threads wait: what for, and in which of the program's own functions, the innermost.
 struct CpuWaitRow {
-  std::string kind;         ///< "lock", "I/O", "sleep", "child", "other"
-  CodePlace place;          ///< of the program's own code; of a library where a thread runs none
+  WaitKind kind = WaitKind::kOther;
+  CodePlace place;
+  bool own = false;         ///< `place` is of the program's own code, not of a library
   bool idle = false;        ///< nothing to do: accept, the poll of an event loop, a queue, join
   bool event_loop = false;  ///< while an event loop could run nothing else
   bool to_the_end = false;  ///< a wait that lasted until the program ended

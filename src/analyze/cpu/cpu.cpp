@@ -347,6 +347,8 @@ class CpuSums {
     add(call_sets_, call_sums_);
   }
 
+  [[nodiscard]] const OwnCode& own_code() const { return own_code_; }
+
   /// What no region draws. Of threads that neither opened a range nor called CUDA their samples, and no waits.
   [[nodiscard]] base::Held<CpuWork> outside() const {
     std::vector<Use> uses;
@@ -683,7 +685,7 @@ void add_cpu(const Session& session, const Options& options, const Tree& tree, c
   std::vector<std::vector<CpuSums::Use>> uses;
   sums.uses(uses);
   report.cpu_outside = sums.outside();
-  report.waits = waits_by_function(session);
+  report.waits = waits_by_function(session, sums.own_code().code());
   if (keys.empty()) whole = sums.whole();
   base::parallel_for(
       report.regions.size(), session.cpu.samples.size() < 20000 ? 1 : options.threads, [&](std::size_t r) {

@@ -207,7 +207,7 @@ Grid wait_grid(const model::Report& report, const Style& style) {
     std::string meanwhile = "-";
     if (wait.meanwhile.known()) meanwhile = model::place_text(wait.meanwhile);
     grid.add({{std::move(place), wait.idle ? base::Tone::kDim : base::Tone::kPlain},
-              {wait.kind},
+              {std::string(name_of(wait.kind))},
               {format_ns(wait.total_ns)},
               {base::format_count(wait.count)},
               {base::format_count(wait.threads)},

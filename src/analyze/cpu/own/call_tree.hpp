@@ -3,11 +3,12 @@
 // library, in an interpreter or in the operating system is the time of that function; threads that
 // run none of the program's functions are one row.
 //
-// The nodes are those of the whole session, made once in O(stacks); a region's tree costs its
-// different stacks and the nodes.
+// The nodes are those of the whole session, made once in O(stacks). The tree of a region costs
+// O(n log n) in the nodes that its stacks pass.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -22,12 +23,17 @@ namespace rangescope::analyze {
 struct CpuTimes {
   double cpu_ns = 0, waiting_ns = 0;
   [[nodiscard]] double total_ns() const { return cpu_ns + waiting_ns; }
+  void add(const CpuTimes& other) {
+    cpu_ns += other.cpu_ns;
+    waiting_ns += other.waiting_ns;
+  }
 };
-using OwnTimes =
-    std::unordered_map<std::uint32_t, CpuTimes>;  ///< by stack: what ran or waited in it
+/// By stack: what ran or waited in it.
+using OwnTimes = std::unordered_map<std::uint32_t, CpuTimes>;
 
 class CallTree {
  public:
+  /// Keeps references to both.
   CallTree(const model::Session& session, const UserCode& code);
 
   /// Rows of less than a hundredth are left out.
@@ -35,38 +41,40 @@ class CallTree {
 
  private:
   struct Node {
-    std::uint32_t parent;  ///< before this one; kNone at the top
+    std::uint32_t parent;  ///< index less than this node's own; kNone at the top
     std::uint32_t frame;
-    bool own;
+    bool own;  ///< a function of the program, not of a library
   };
-  /// The nodes of one region: sums with all that they call, and their children that are rows.
+  /// The nodes of one region: sums with all that they call, and the children that are rows.
   struct RegionNodes {
-    std::vector<CpuTimes> times;
-    std::vector<std::vector<std::uint32_t>> children;
-    std::vector<std::uint32_t> top;
+    std::map<std::uint32_t, CpuTimes, std::greater<>> times;
+    std::map<std::uint32_t, std::vector<std::uint32_t>> children;  ///< of kNone: those at the top
   };
   [[nodiscard]] RegionNodes nodes_of(const OwnTimes& by_stack) const;
   std::uint32_t child(std::uint32_t parent, std::uint32_t frame, bool own);
   [[nodiscard]] bool is_entry_of_library(std::uint32_t frame) const;
 
   const model::Session& session_;
+  const UserCode& code_;
   std::vector<Node> nodes_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> known_;  ///< by parent and frame
-  std::vector<std::uint32_t> of_stack_;                                     ///< node, or kNone
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> children_;  ///< by parent, frame
+  std::vector<std::uint32_t> node_of_stack_;                                   ///< or kNone
 };
 
 /// Describes a region's CPU work by the program's own functions.
 class OwnCode {
  public:
   explicit OwnCode(const model::Session& session);
+  OwnCode(const OwnCode&) = delete;  // the tree refers to `code_`
+  OwnCode& operator=(const OwnCode&) = delete;
   /// Fills CpuWork::own_functions and CpuWork::tree, and the callers of CpuWork::functions.
   void fill(const OwnTimes& times, model::CpuWork& work) const;
   /// Does a thread that waits so have work to do?
   [[nodiscard]] bool delays(const model::CpuWait& wait) const {
-    const model::CpuThread& thread = session_.cpu.threads[wait.thread];
-    return wait.stack != model::kNone &&
-           !is_idle_wait(session_, code_, wait.stack, thread.pid == thread.tid);
+    if (wait.stack == model::kNone) return false;
+    return !code_.is_idle(wait, session_.cpu.threads[wait.thread]);
   }
+  [[nodiscard]] const UserCode& code() const { return code_; }
 
  private:
   const model::Session& session_;

@@ -21,8 +21,8 @@ constexpr std::string_view kSystemFolders[] = {"/usr/",   "/bin/", "/sbin/",  "/
 constexpr std::string_view kInterpreters[] = {"pypy", "node", "ruby", "perl",
                                               "java", "bash", "dash", "sh"};
 
-constexpr std::string_view kCodeOfAnOption = "<string>",
-                           kCodeOfInput = "<stdin>";  ///< python -c, python -
+constexpr std::string_view kCodeOfAnOption = "<string>";  ///< python -c
+constexpr std::string_view kCodeOfInput = "<stdin>";      ///< python -
 
 template <class List>
 bool starts_with_any(std::string_view text, const List& prefixes) {
@@ -42,8 +42,8 @@ Origin origin_of_python(std::string_view name, std::string_view file) {
   return is_comprehension ? Origin::kPartOfCaller : Origin::kOwn;
 }
 
-/// Where a program has files, code without one is what the interpreter starts with (a line of a
-/// .pth file).
+/// In a program that has files, code without a file is what the interpreter starts with: a line of
+/// a .pth file.
 void leave_out_code_without_files(const Session& session, std::vector<Origin>& origins) {
   const auto is_without_file = [&](std::size_t f) {
     return session.strings.view(session.cpu.frames[f].file).starts_with('<');
@@ -70,8 +70,7 @@ bool is_own_native(std::string_view module, std::string_view file,
   return !starts_with_any(file, kSystemFolders) && !is_of_a_library(file);
 }
 
-// What a thread waits in that has nothing to do, by the file and the last part of the function's
-// name. Python's.
+/// A Python function in which a thread without work waits; `function` is the last part of its name.
 struct IdleFunction {
   std::string_view file, function;
 };
@@ -94,9 +93,9 @@ constexpr IdleFunction kIdlePython[] = {
     {"process.py", "_worker"},
     {"process.py", "_process_worker"},
 };
+/// Starts of native functions' names.
 constexpr std::string_view kIdleNative[] = {"accept",      "__accept",     "epoll_wait",
                                             "epoll_pwait", "pthread_join", "__pthread_clockjoin"};
-/// Of another thread than the first: a worker's wait for work.
 constexpr std::string_view kIdleInWorkers[] = {
     "poll",     "__poll",        "ppoll",           "select",
     "__select", "pthread_cond_", "__pthread_cond_", "___pthread_cond_"};
@@ -106,17 +105,43 @@ std::string_view last_part(std::string_view qualified) {
   return dot == std::string_view::npos ? qualified : qualified.substr(dot + 1);
 }
 
-bool is_idle_function(const Session& session, const CpuFrame& frame, bool first_thread) {
+Idle idle_in_python(std::string_view name, std::string_view path) {
+  const std::string_view file = base::file_name(path);
+  const std::string_view function = last_part(name);
+  const bool found = std::ranges::any_of(kIdlePython, [&](const IdleFunction& idle) {
+    return idle.file == file && idle.function == function;
+  });
+  return found ? Idle::kInAnyThread : Idle::kNo;
+}
+
+Idle idle_in(const Session& session, const CpuFrame& frame) {
   const std::string_view name = session.strings.view(frame.name);
-  if (frame.kind == model::FrameKind::kPython) {
-    const std::string_view file = base::file_name(session.strings.view(frame.file)),
-                           function = last_part(name);
-    return std::any_of(
-        std::begin(kIdlePython), std::end(kIdlePython),
-        [&](const IdleFunction& idle) { return idle.file == file && idle.function == function; });
+  if (frame.kind == model::FrameKind::kPython)
+    return idle_in_python(name, session.strings.view(frame.file));
+  if (starts_with_any(name, kIdleNative)) return Idle::kInAnyThread;
+  return starts_with_any(name, kIdleInWorkers) ? Idle::kInWorkers : Idle::kNo;
+}
+
+std::vector<Origin> origins_of_frames(const Session& session) {
+  std::set<std::string_view> executables;
+  for (const model::Process& process : session.processes)
+    executables.insert(session.strings.view(process.name));
+  std::vector<Origin> origins;
+  for (const CpuFrame& frame : session.cpu.frames) {
+    const std::string_view name = session.strings.view(frame.name);
+    const std::string_view file = session.strings.view(frame.file);
+    Origin& origin = origins.emplace_back(Origin::kElsewhere);
+    if (frame.kind == model::FrameKind::kPython) {
+      origin = origin_of_python(name, file);
+      continue;
+    }
+    const bool is_native = frame.kind == model::FrameKind::kNative;
+    const bool has_name = frame.name != 0 && name.find("+0x") == std::string_view::npos;
+    if (!is_native || !has_name) continue;
+    if (is_own_native(session.strings.view(frame.module), file, executables)) origin = Origin::kOwn;
   }
-  return starts_with_any(name, kIdleNative) ||
-         (!first_thread && starts_with_any(name, kIdleInWorkers));
+  leave_out_code_without_files(session, origins);
+  return origins;
 }
 
 }  // namespace
@@ -126,59 +151,44 @@ bool is_python_module(std::string_view file) {
 }
 
 bool is_interpreter_module(std::string_view file) {
-  const bool other = std::find(std::begin(kInterpreters), std::end(kInterpreters), file) !=
-                     std::end(kInterpreters);
-  return other || is_python_module(file);
+  const auto found = std::ranges::find(kInterpreters, file);
+  return found != std::end(kInterpreters) || is_python_module(file);
+}
+
+bool UserCode::is_idle(const model::CpuWait& wait, const model::CpuThread& thread) const {
+  const bool is_first_thread = thread.pid == thread.tid;
+  const Idle in_stack = idle[wait.stack];
+  return in_stack == Idle::kInAnyThread || (in_stack == Idle::kInWorkers && !is_first_thread);
 }
 
 UserCode user_code(const Session& session) {
   const model::CpuProfile& cpu = session.cpu;
-  std::set<std::string_view> executables;
-  for (const model::Process& process : session.processes)
-    executables.insert(session.strings.view(process.name));
   UserCode code;
-  code.origins.resize(cpu.frames.size());
-  for (std::size_t f = 0; f < cpu.frames.size(); ++f) {
-    const CpuFrame& frame = cpu.frames[f];
-    const std::string_view name = session.strings.view(frame.name),
-                           file = session.strings.view(frame.file);
-    if (frame.kind == model::FrameKind::kPython) {
-      code.origins[f] = origin_of_python(name, file);
-      continue;
-    }
-    const bool has_name = frame.kind == model::FrameKind::kNative && frame.name != 0;
-    if (!has_name || name.find("+0x") != std::string_view::npos) continue;
-    if (is_own_native(session.strings.view(frame.module), file, executables))
-      code.origins[f] = Origin::kOwn;
-  }
-  leave_out_code_without_files(session, code.origins);
-  code.innermost.resize(cpu.stacks.size());
-  for (std::size_t s = 0; s < cpu.stacks.size(); ++s) {
-    const model::CpuStack& stack = cpu.stacks[s];
-    const std::uint32_t outer = stack.parent == kNone ? kNone : code.innermost[stack.parent];
-    code.innermost[s] = code.origins[stack.frame] == Origin::kOwn ? stack.frame : outer;
+  code.origins = origins_of_frames(session);
+  std::vector<Idle> idle_frames;
+  for (const CpuFrame& frame : cpu.frames) idle_frames.push_back(idle_in(session, frame));
+  for (const model::CpuStack& stack : cpu.stacks) {  // callers come before what they call
+    const bool has_caller = stack.parent != kNone;
+    const std::uint32_t outer = has_caller ? code.innermost[stack.parent] : kNone;
+    const Idle outer_idle = has_caller ? code.idle[stack.parent] : Idle::kNo;
+    const Origin origin = code.origins[stack.frame];
+    code.innermost.push_back(origin == Origin::kOwn ? stack.frame : outer);
+    if (origin == Origin::kElsewhere)
+      code.idle.push_back(std::max(outer_idle, idle_frames[stack.frame]));
+    else
+      code.idle.push_back(Idle::kNo);
   }
   return code;
 }
 
-model::CodePlace code_place(const Session& session, std::uint32_t frame) {
+model::CodePlace code_place(const Session& session, const UserCode& code, std::uint32_t frame) {
   const model::CpuFunction function = function_of(session, frame);
+  const bool has_file = function.python || code.origins[frame] != Origin::kElsewhere;
+  if (has_file && !function.file.empty()) return {function.name, function.file, function.line};
   const bool names_its_module =
       function.name.find("+0x") != std::string::npos || function.name.starts_with('[');
-  if (!function.file.empty()) return {function.name, function.file, function.line};
   if (function.module.empty() || names_its_module) return {function.name, "", 0};
   return {function.name + " [" + std::string(base::file_name(function.module)) + "]", "", 0};
-}
-
-bool is_idle_wait(const Session& session, const UserCode& code, std::uint32_t stack,
-                  bool first_thread) {
-  const model::CpuProfile& cpu = session.cpu;
-  for (; stack < cpu.stacks.size(); stack = cpu.stacks[stack].parent) {
-    const std::uint32_t frame = cpu.stacks[stack].frame;
-    if (code.origins[frame] != Origin::kElsewhere) return false;
-    if (is_idle_function(session, cpu.frames[frame], first_thread)) return true;
-  }
-  return false;
 }
 
 }  // namespace rangescope::analyze

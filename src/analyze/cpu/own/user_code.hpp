@@ -21,30 +21,36 @@ enum class Origin : std::uint8_t {
   kOwn,
   kPartOfCaller,  ///< a comprehension of the program: time of the function that it is in
 };
+/// Has a thread that waits in a call chain nothing to do? Decided by names of functions, from the
+/// innermost function out to the program's own: accept, the poll of an event loop, the queue of a
+/// pool's worker, the join of a thread.
+enum class Idle : std::uint8_t {
+  kNo,
+  kInWorkers,  ///< in all threads but the first: a worker's wait for work
+  kInAnyThread,
+};
 struct UserCode {
-  std::vector<Origin> origins;  ///< by CpuProfile::frames
-  std::vector<std::uint32_t>
-      innermost;  ///< by CpuProfile::stacks, the frame of the innermost own function or kNone
+  std::vector<Origin> origins;           ///< by CpuProfile::frames
+  std::vector<std::uint32_t> innermost;  ///< by stack: frame of the innermost own function or kNone
+  std::vector<Idle> idle;                ///< by stack
+
+  [[nodiscard]] bool is_idle(const model::CpuWait& wait, const model::CpuThread& thread) const;
 };
 /// O(frames + stacks).
 [[nodiscard]] UserCode user_code(const model::Session& session);
 
-[[nodiscard]] model::CodePlace code_place(const model::Session& session, std::uint32_t frame);
+/// Native functions elsewhere are named with their library instead of a file: "read [libc.so.6]".
+[[nodiscard]] model::CodePlace code_place(const model::Session& session, const UserCode& code,
+                                          std::uint32_t frame);
 
-/// Is a wait in this chain one of a thread that has nothing to do? By names of functions, from the
-/// innermost function out to the program's own: accept, the poll of an event loop, the queue of a
-/// pool's worker, the join of a thread.
-[[nodiscard]] bool is_idle_wait(const model::Session& session, const UserCode& code,
-                                std::uint32_t stack, bool first_thread);
+/// By place and kind: those that delay work first, then the longest; at most fifty. Waits for a
+/// core and for the GIL are left out. O(n log n) in samples, O(depth of the stack) for each wait.
+[[nodiscard]] std::vector<model::CpuWaitRow> waits_by_function(const model::Session& session,
+                                                               const UserCode& code);
 
-/// By place and kind, the longest first; at most fifty. Waits for a core and for the GIL are none
-/// of these. O(waits + samples) after sorting, and the depth of each wait's stack.
-[[nodiscard]] std::vector<model::CpuWaitRow> waits_by_function(const model::Session& session);
-
-/// Is it CPython's executable or library? What it runs there is Python, or the functions that
-/// Python calls.
+/// Is a file name that of CPython's executable or library?
 [[nodiscard]] bool is_python_module(std::string_view file);
-/// The same of any language whose programs are read by an interpreter.
+/// Is it an interpreter of any language?
 [[nodiscard]] bool is_interpreter_module(std::string_view file);
 
 }  // namespace rangescope::analyze

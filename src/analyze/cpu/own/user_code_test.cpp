@@ -65,10 +65,10 @@ TEST(UserCode, WaitsForALockNameWhatTheOtherThreadRunsAndIdleThreadsComeLast) {
   service.session.cpu.waits = {{100'000'000, 200'000'000, 0, lookup, model::WaitKind::kLock},
                                {300'000'000, 350'000'000, 0, lookup, model::WaitKind::kLock},
                                {0, 900'000'000, 1, serve, model::WaitKind::kIo}};
-  const auto rows = waits_by_function(service.session);
+  const auto rows = waits_by_function(service.session, user_code(service.session));
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(place_text(rows[0].place), "lookup (server.py:15)");
-  EXPECT_EQ(rows[0].kind, "lock");
+  EXPECT_EQ(rows[0].kind, model::WaitKind::kLock);
   EXPECT_EQ(rows[0].count, 2);
   EXPECT_EQ(rows[0].total_ns, 150e6);
   EXPECT_EQ(place_text(rows[0].meanwhile), "slow (server.py:10)");

@@ -22,8 +22,8 @@ using model::WaitKind;
 constexpr std::size_t kMostWaitRows = 50;
 /// A wait that ends so shortly before the recording lasted to the end of the program.
 constexpr std::int64_t kNearTheEnd_ns = 200'000'000;
-/// Samples that are asked what another thread runs meanwhile, of each wait.
-constexpr int kMostAsked = 64;
+/// Samples taken during a wait that are looked at to find what another thread runs meanwhile.
+constexpr int kMostSamplesOfWait = 64;
 
 struct PlaceKey {
   WaitKind kind;
@@ -35,8 +35,8 @@ struct PlaceSums {
   double count = 0, total_ns = 0;
   Spans spans;
   std::set<std::uint32_t> threads;
-  std::map<std::uint32_t, int>
-      meanwhile;  ///< samples of other threads inside the same function, by their own function
+  /// Samples of other threads inside the same function, by the innermost own function.
+  std::map<std::uint32_t, int> meanwhile;
   bool event_loop = false, to_the_end = false;
 };
 
@@ -52,8 +52,8 @@ bool is_in_event_loop(const Session& session, std::uint32_t stack) {
 
 class WaitPlaces {
  public:
-  explicit WaitPlaces(const Session& session)
-      : session_(session), cpu_(session.cpu), code_(user_code(session)) {
+  WaitPlaces(const Session& session, const UserCode& code)
+      : session_(session), cpu_(session.cpu), code_(code) {
     for (std::uint32_t s = 0; s < cpu_.samples.size(); ++s) samples_by_time_.push_back(s);
     std::ranges::sort(samples_by_time_, {},
                       [&](std::uint32_t sample) { return cpu_.samples[sample].at_ns; });
@@ -79,35 +79,35 @@ class WaitPlaces {
   }
 
   void add(const CpuWait& wait) {
-    const model::CpuThread& thread = cpu_.threads[wait.thread];
-    const bool idle = is_idle_wait(session_, code_, wait.stack, thread.pid == thread.tid);
+    const bool idle = code_.is_idle(wait, cpu_.threads[wait.thread]);
     std::uint32_t frame = code_.innermost[wait.stack];
-    const bool own = frame != kNone;
-    if (!own) frame = telling_frame(cpu_, wait.stack);
+    const bool in_own_function = frame != kNone;
+    if (!in_own_function) frame = telling_frame(cpu_, wait.stack);
     PlaceSums& sums = places_[{wait.kind, frame, idle}];
     sums.count += wait.weight;
     sums.total_ns += wait.weight * static_cast<double>(wait.end_ns - wait.start_ns);
     sums.spans.emplace_back(wait.start_ns, wait.end_ns);
     sums.threads.insert(wait.thread);
-    const bool lasts = wait.end_ns - wait.start_ns > (session_.end_ns - session_.begin_ns) / 2;
-    sums.to_the_end |= lasts && wait.end_ns + kNearTheEnd_ns >= session_.end_ns;
+    const std::int64_t half_ns = (session_.end_ns - session_.begin_ns) / 2;
+    const bool lasts_long = wait.end_ns - wait.start_ns > half_ns;
+    sums.to_the_end |= lasts_long && wait.end_ns + kNearTheEnd_ns >= session_.end_ns;
     if (!idle && !sums.event_loop) sums.event_loop = is_in_event_loop(session_, wait.stack);
-    if (own && wait.kind == WaitKind::kLock && !idle) add_meanwhile(wait, frame, sums);
+    if (in_own_function && wait.kind == WaitKind::kLock && !idle) add_meanwhile(wait, frame, sums);
   }
 
   /// A lock that a function takes is mostly held by another thread in the same function: what that
   /// runs meanwhile.
   void add_meanwhile(const CpuWait& wait, std::uint32_t function, PlaceSums& sums) const {
-    auto at =
-        std::ranges::lower_bound(samples_by_time_, wait.start_ns, {},
-                                 [&](std::uint32_t sample) { return cpu_.samples[sample].at_ns; });
-    for (int left = kMostAsked; left > 0 && at != samples_by_time_.end(); --left, ++at) {
-      const model::CpuSample& sample = cpu_.samples[*at];
+    const auto time_of = [&](std::uint32_t sample) { return cpu_.samples[sample].at_ns; };
+    auto next = std::ranges::lower_bound(samples_by_time_, wait.start_ns, {}, time_of);
+    for (int left = kMostSamplesOfWait; left > 0 && next != samples_by_time_.end();
+         --left, ++next) {
+      const model::CpuSample& sample = cpu_.samples[*next];
       if (sample.at_ns >= wait.end_ns) return;
       const bool same_process = cpu_.threads[sample.thread].pid == cpu_.threads[wait.thread].pid;
-      if (sample.thread == wait.thread || !same_process || !passes(sample.stack, function))
-        continue;
-      ++sums.meanwhile[code_.innermost[sample.stack]];
+      const bool other_thread = sample.thread != wait.thread;
+      if (other_thread && same_process && passes(sample.stack, function))
+        ++sums.meanwhile[code_.innermost[sample.stack]];
     }
   }
 
@@ -119,8 +119,9 @@ class WaitPlaces {
 
   [[nodiscard]] model::CpuWaitRow row_of(const PlaceKey& key, PlaceSums& sums) const {
     model::CpuWaitRow row;
-    row.kind = name_of(key.kind);
-    if (key.frame != kNone) row.place = code_place(session_, key.frame);
+    row.kind = key.kind;
+    if (key.frame != kNone) row.place = code_place(session_, code_, key.frame);
+    row.own = key.frame != kNone && code_.origins[key.frame] == Origin::kOwn;
     row.idle = key.idle;
     row.event_loop = sums.event_loop;
     row.to_the_end = sums.to_the_end;
@@ -129,23 +130,23 @@ class WaitPlaces {
     row.total_ns = sums.total_ns;
     unite(sums.spans);
     for (const auto& [start, end] : sums.spans) row.blocked_ns += static_cast<double>(end - start);
-    const auto most =
-        std::ranges::max_element(sums.meanwhile, {}, [](const auto& each) { return each.second; });
-    if (most != sums.meanwhile.end()) row.meanwhile = code_place(session_, most->first);
+    const auto holder = std::ranges::max_element(
+        sums.meanwhile, {}, [](const auto& samples_of) { return samples_of.second; });
+    if (holder != sums.meanwhile.end()) row.meanwhile = code_place(session_, code_, holder->first);
     return row;
   }
 
   const Session& session_;
   const model::CpuProfile& cpu_;
-  const UserCode code_;
+  const UserCode& code_;
   std::vector<std::uint32_t> samples_by_time_;
   std::map<PlaceKey, PlaceSums> places_;
 };
 
 }  // namespace
 
-std::vector<model::CpuWaitRow> waits_by_function(const Session& session) {
-  return WaitPlaces(session).rows();
+std::vector<model::CpuWaitRow> waits_by_function(const Session& session, const UserCode& code) {
+  return WaitPlaces(session, code).rows();
 }
 
 }  // namespace rangescope::analyze

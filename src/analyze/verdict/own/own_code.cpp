@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <optional>
 
@@ -19,27 +18,30 @@ namespace {
 using base::format_ns;
 using model::CpuWaitRow;
 using model::CpuWork;
+using model::WaitKind;
 
-constexpr std::int64_t kEnoughSamples = 10;  ///< of a function's own: fewer name nothing
+constexpr std::int64_t kEnoughSamples = 10;  ///< of a function: fewer name nothing
 constexpr double kWorthALine = 0.1;          ///< of the run
 constexpr double kSecondCause = 0.05;        ///< of the run: named in the same line
-constexpr double kHottestCallee =
-    0.3;  ///< of its caller's time: a function of a library worth a name
+/// Of its caller's time: a library function with less is not named.
+constexpr double kHottestCallee = 0.3;
 
 /// How surely such a wait is the cause and not the consequence of what another thread, process or
 /// machine does.
 double weight_of(const CpuWaitRow& wait) {
-  if (wait.kind == "sleep") return 1;
-  if (wait.kind == "lock" || wait.kind == "child") return 0.5;
-  return 0.35;
+  switch (wait.kind) {
+    case WaitKind::kSleep: return 1;
+    case WaitKind::kLock:
+    case WaitKind::kChild: return 0.5;
+    default: return 0.35;
+  }
 }
 
 double cpu_ns(const CpuWork& cpu) {
   return cpu.python.ns + cpu.native.ns + cpu.cuda.ns;
 }
 
-/// Time for which threads wanted to run: the CPU time, and waiting for a core or for the
-/// interpreter.
+/// Time in which threads wanted to run: the CPU time, and waits for a core or for the interpreter.
 double wanted_ns(const CpuWork& cpu) {
   double wanted = cpu_ns(cpu);
   for (const model::CpuPart& part : cpu.parts)
@@ -49,10 +51,10 @@ double wanted_ns(const CpuWork& cpu) {
 }
 
 std::string cpu_text(const CpuWork& cpu, const model::CpuFunction& function) {
-  const double all = cpu_ns(cpu);
+  const double all_cpu_ns = cpu_ns(cpu);
   std::string text =
-      fmt::format("{} of the CPU time ({} of {})", share_text(function.self_ns / all),
-                  format_ns(function.self_ns), format_ns(all));
+      fmt::format("{} of the CPU time ({} of {})", share_text(function.self_ns / all_cpu_ns),
+                  format_ns(function.self_ns), format_ns(all_cpu_ns));
   const auto hottest = std::ranges::max_element(cpu.functions, {}, &model::CpuFunction::self_ns);
   if (hottest == cpu.functions.end() || hottest->frame == function.frame) return text;
   const bool is_called_by_it = hottest->caller == function.place();
@@ -64,14 +66,16 @@ std::string cpu_text(const CpuWork& cpu, const model::CpuFunction& function) {
   return text;
 }
 
-constexpr std::pair<std::string_view, std::string_view> kAwaited[] = {
-    {"lock", " for a lock"}, {"child", " for a child process"}, {"I/O", " for I/O"}};
+constexpr std::pair<WaitKind, std::string_view> kAwaitedByKind[] = {
+    {WaitKind::kLock, " for a lock"},
+    {WaitKind::kChild, " for a child process"},
+    {WaitKind::kIo, " for I/O"}};
 
 std::string wait_text(const CpuWaitRow& wait) {
   const std::string time = format_ns(wait.total_ns);
-  std::string text = (wait.kind == "sleep" ? "sleeps " : "waits ") + time;
-  for (const auto& [kind, object] : kAwaited)
-    if (kind == wait.kind) text += object;
+  std::string text = (wait.kind == WaitKind::kSleep ? "sleeps " : "waits ") + time;
+  for (const auto& [kind, awaited] : kAwaitedByKind)
+    if (kind == wait.kind) text += awaited;
   if (wait.count > 1) text += fmt::format(" ({} times)", base::format_count(wait.count));
   if (wait.event_loop) text += " in the event loop's thread";
   if (wait.meanwhile.known())
@@ -79,23 +83,29 @@ std::string wait_text(const CpuWaitRow& wait) {
   return text;
 }
 
+bool delays_own_code(const CpuWaitRow& wait) {
+  return wait.own && !wait.idle;
+}
+
 /// The wait that delays most; null where none of the program's own functions does.
 const CpuWaitRow* worst_wait(const model::Report& report) {
   const CpuWaitRow* worst = nullptr;
   const auto cost = [](const CpuWaitRow& wait) { return wait.blocked_ns * weight_of(wait); };
-  for (const CpuWaitRow& wait : report.waits)
-    if (!wait.idle && !wait.place.file.empty() && (worst == nullptr || cost(wait) > cost(*worst)))
-      worst = &wait;
+  for (const CpuWaitRow& wait : report.waits) {
+    if (!delays_own_code(wait)) continue;
+    if (worst == nullptr || cost(wait) > cost(*worst)) worst = &wait;
+  }
   return worst;
 }
 
-/// Functions that each waited for a lock until the program ended, in at least two threads; empty
-/// where it was not so.
+/// Functions that each waited for a lock until the program ended, in at least two threads; else
+/// empty.
 std::vector<const CpuWaitRow*> deadlocked(const model::Report& report) {
   std::vector<const CpuWaitRow*> waits;
   std::int64_t threads = 0;
   for (const CpuWaitRow& wait : report.waits) {
-    if (wait.idle || !wait.to_the_end || wait.kind != "lock" || wait.place.file.empty()) continue;
+    const bool waits_forever = wait.to_the_end && wait.kind == WaitKind::kLock;
+    if (!delays_own_code(wait) || !waits_forever) continue;
     waits.push_back(&wait);
     threads += wait.threads;
   }
@@ -103,7 +113,7 @@ std::vector<const CpuWaitRow*> deadlocked(const model::Report& report) {
   return waits;
 }
 
-model::Verdict deadlock_verdict(const Case& known, const std::vector<const CpuWaitRow*>& waits) {
+model::Verdict deadlock_verdict(const Case& facts, const std::vector<const CpuWaitRow*>& waits) {
   std::vector<std::string> places;
   double longest_ns = 0;
   for (const CpuWaitRow* wait : waits) {
@@ -114,10 +124,10 @@ model::Verdict deadlock_verdict(const Case& known, const std::vector<const CpuWa
       "wait for locks until the program ends ({}): a deadlock, if each has what another "
       "one waits for",
       format_ns(longest_ns));
-  model::Verdict verdict = known.about_run("deadlock", std::move(text), longest_ns);
+  model::Verdict verdict = facts.about_run("deadlock", std::move(text), longest_ns);
   verdict.path = base::join(places, " and ");
   verdict.evidence = {{"waiting_ns", longest_ns}, {"functions", static_cast<double>(waits.size())}};
-  verdict.next = known.show("--cpu program");
+  verdict.next = facts.show("--cpu program");
   return verdict;
 }
 
@@ -153,8 +163,8 @@ std::optional<Cause> wait_cause(const model::Report& report) {
 /// The surest cause first; at most two.
 std::vector<Cause> causes_of(const model::Report& report, const CpuWork& cpu) {
   std::vector<Cause> causes;
-  for (std::optional<Cause>& cause : std::array{cpu_cause(report, cpu), wait_cause(report)})
-    if (cause && cause->share >= kSecondCause) causes.push_back(std::move(*cause));
+  for (const std::optional<Cause>& cause : {cpu_cause(report, cpu), wait_cause(report)})
+    if (cause && cause->share >= kSecondCause) causes.push_back(*cause);
   std::ranges::stable_sort(causes, std::greater<>(),
                            [](const Cause& cause) { return cause.share * cause.weight; });
   return causes;
@@ -162,12 +172,12 @@ std::vector<Cause> causes_of(const model::Report& report, const CpuWork& cpu) {
 
 }  // namespace
 
-void find_own_code(const Case& known, std::vector<model::Verdict>& out) {
-  const model::Report& report = known.report();
+void find_own_code(const Case& facts, std::vector<model::Verdict>& out) {
+  const model::Report& report = facts.report();
   const bool gpu_work = report.total && (report.total->kernels > 0 || report.total->copies > 0);
   if (!model::is_program(report) || gpu_work || !(report.run.duration_ns > 0)) return;
   if (const auto waits = deadlocked(report); !waits.empty()) {
-    out.push_back(deadlock_verdict(known, waits));
+    out.push_back(deadlock_verdict(facts, waits));
     return;
   }
   const model::Region& program = report.regions.front();
@@ -178,11 +188,11 @@ void find_own_code(const Case& known, std::vector<model::Verdict>& out) {
   std::string text = first.text;
   if (causes.size() > 1) text += "; " + causes.back().place + ": " + causes.back().text;
   model::Verdict verdict =
-      known.about_run(first.kind, std::move(text), first.share * report.run.duration_ns);
+      facts.about_run(first.kind, std::move(text), first.share * report.run.duration_ns);
   verdict.path = first.place;
   for (const Cause& cause : causes)
     verdict.evidence[std::string(cause.kind) + "_share"] = cause.share;
-  verdict.next = known.show("--cpu program");
+  verdict.next = facts.show("--cpu program");
   out.push_back(std::move(verdict));
 }
 

@@ -108,9 +108,9 @@ void own_functions(JsonWriter& json, const std::vector<model::CpuFunction>& list
 void waits(JsonWriter& json, const std::vector<model::CpuWaitRow>& list) {
   if (list.empty()) return;
   json.objects("waits", list, [&](const model::CpuWaitRow& wait) {
-    json.field("kind", wait.kind);
+    json.field("kind", name_of(wait.kind));
     place(json, "place", wait.place);
-    json.fields("idle", wait.idle, "event_loop", wait.event_loop, "to_the_end", wait.to_the_end);
+    json.fields("own", wait.own, "idle", wait.idle, "event_loop", wait.event_loop, "to_the_end", wait.to_the_end);
     json.fields("count", wait.count, "threads", wait.threads);
     json.fields("total_ns", wait.total_ns, "blocked_ns", wait.blocked_ns);
     place(json, "held_while_running", wait.meanwhile);
