@@ -82,7 +82,7 @@ class Stories(cases.unittest.TestCase):
 
     def test_deadlock_names_the_functions_that_wait_for_each_other(self):
         with tempfile.TemporaryDirectory(prefix="rangescope-test-") as folder:
-            command = [f"{BIN_DIR}/rangescope", "profile", "--output", folder, "--", PYTHON, os.path.join(HERE, "deadlock.py")]
+            command = [f"{BIN_DIR}/rangescope", "profile", "--runs", folder, "--", PYTHON, os.path.join(HERE, "deadlock.py")]
             running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             self.assertEqual(running.stderr.readline().strip() or "stuck", "stuck")
             cases.spends(0, running.pid)
