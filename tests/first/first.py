@@ -46,8 +46,8 @@ class First(unittest.TestCase):
     def tool(self, *words, **env):
         return cases.run([TOOL, *words], cwd=self.folder, env={**os.environ, **env})
 
-    def first_run(self, *command, code=0, out="", options=()):
-        """Profiles it; what every such run must say. The report."""
+    def first_run(self, *command, code=0, out="", options=(), own="program"):
+        """Profiles it; what every such run must say. The report. `own`: the function that the first line names, if enough samples have it."""
         done = self.tool("profile", *options, "--", *command)
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertEqual(done.stdout, out)
@@ -55,7 +55,7 @@ class First(unittest.TestCase):
         lines = done.stderr.splitlines()
         first = next((line for line in lines if line.startswith("1. ")), None)
         self.assertIsNotNone(first, done.stderr)
-        self.assertRegex(first, r"^1\. \w+: program: ")
+        self.assertRegex(first, rf"^1\. \w+: (program|{own}): ")
         self.assertRegex(done.stderr, r"(?m)^program +")
         self.assertEqual(len(re.findall(r"(?m)^note: no ranges: the program is one region", done.stderr)), 1, done.stderr)
         report = json.loads(self.tool("report", "latest", "-f", "json").stdout)
@@ -77,7 +77,8 @@ class First(unittest.TestCase):
 
     def test_python(self):
         # Four times as much as below: where an idle machine wakes the sampler late, few samples have Python's frames.
-        report = self.first_run(PYTHON, "-c", "print(sum(i * i for i in range(12_000_000)) > 0)", out="True\n")
+        report = self.first_run(PYTHON, "-c", "print(sum(i * i for i in range(12_000_000)) > 0)", out="True\n",
+                                own=r"<module> \(<string>:1\)")
         cpu = report["regions"][0]["cpu"]
         self.assertIn("<genexpr>", [function["name"] for function in cpu["functions"] + cpu["callers"]])
         page = self.tool("report", "latest", "--cpu", "program")
@@ -92,7 +93,7 @@ class First(unittest.TestCase):
         """Its own functions take no time, and are named by what they call."""
         with open(f"{self.folder}/app.py", "w", encoding="utf-8") as file:
             file.write("import zlib\ndef compress():\n    for i in range(100):\n        zlib.compress(b'0123456789' * 100000, 9)\ncompress()\n")
-        self.first_run(PYTHON, "app.py")
+        self.first_run(PYTHON, "app.py", own=r"compress \(app\.py:2\)")
         table = self.tool("report", "latest").stdout
         self.assertRegex(table, r"\n\nfunction, with the libraries that it calls [^\n]*(?:\n[^\n]+)*\n *compress \(app\.py:2\)")
 
@@ -126,7 +127,7 @@ class First(unittest.TestCase):
                    "work = lambda: hashlib.pbkdf2_hmac('sha256', b'a', b'b', 400_000)\n"
                    "all = [threading.Thread(target=work) for _ in range(3)]\n"
                    "[t.start() for t in all]; [t.join() for t in all]\n")
-        region = self.first_run(PYTHON, "-c", threads)["regions"][0]
+        region = self.first_run(PYTHON, "-c", threads, own=r"<lambda> \(<string>:2\)")["regions"][0]
         self.assertGreaterEqual(region["threads"], 4)
         self.assertGreater(region["cpu"]["split"]["native"], 0)
 
@@ -140,7 +141,7 @@ class First(unittest.TestCase):
         """Threads that share Python's GIL say so, though the first one only waits for them; a shell's wait for its child is that child's work."""
         source = "import threading\ndef spin():\n  for i in range(6000000): pass\n"
         source += "them = [threading.Thread(target=spin) for _ in range(3)]\nfor t in them: t.start()\nfor t in them: t.join()"
-        report = self.first_run(PYTHON, "-c", source)
+        report = self.first_run(PYTHON, "-c", source, own=r"spin \(<string>:2\)")
         parts = {part["name"]: part["ns"] for part in report["regions"][0]["cpu"]["parts"] if part["kind"] == "waiting"}
         self.assertGreater(parts["GIL"], 0.5 * parts["lock"])
         self.assertIn("waiting for the GIL", report["verdict"][0]["text"])
@@ -221,7 +222,7 @@ class First(unittest.TestCase):
         made = cases.run(self.language(source, ".rs", "rustc", "-g", "-o", "FOLDER/program", "SOURCE"))
         if made.returncode != 0:
             self.skipTest("rustc does not work here: " + made.stderr)
-        report = self.first_run(os.path.join(self.folder, "program"), out="true\n")
+        report = self.first_run(os.path.join(self.folder, "program"), out="true\n", own=r"Program::main( \(Program\.rs:1\))?")
         self.assertTrue(any("main" in name for name in self.functions(report)), self.functions(report))
 
     def test_go(self):
@@ -230,7 +231,7 @@ class First(unittest.TestCase):
         source = "package main\nimport \"fmt\"\nfunc main() { s := uint64(0); for i := uint64(0); i < 300000000; i++ { s = s*31 ^ i }; fmt.Println(s > 0) }"
         made = cases.run(self.language(source, ".go", "go", "build", "-o", "FOLDER/program", "SOURCE"), env={**os.environ, "HOME": self.folder})
         self.assertEqual(made.returncode, 0, made.stderr)
-        self.first_run(os.path.join(self.folder, "program"), out="true\n")
+        self.first_run(os.path.join(self.folder, "program"), out="true\n", own=r"main\.main( \(Program\.go:3\))?")
 
     def test_musl(self):
         """It cannot load our library: that is said, and what to do; no advice to open ranges."""
@@ -251,9 +252,10 @@ class First(unittest.TestCase):
             self.language(source, "_test.py", "true")
             done = self.tool("profile", "--", PYTHON, "-m", "pytest", "-q", self.folder)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertRegex(done.stderr, r"(?m)^1\. (\w+: )?program: ")
+            self.assertRegex(done.stderr, r"(?m)^1\. (\w+: )?(program|T\.test_a \(Program_test\.py:3\)): ")
         program, = self.language(source, ".py", "SOURCE")
-        self.first_run(PYTHON, "-m", "unittest", "-q", os.path.basename(program)[:-3], options=("--runs", "rangescope-runs"))
+        self.first_run(PYTHON, "-m", "unittest", "-q", os.path.basename(program)[:-3], options=("--runs", "rangescope-runs"),
+                       own=r"T\.test_a \(Program\.py:3\)")
 
     def test_everything_else_works_on_such_a_run(self):
         for name in ("before", "after"):

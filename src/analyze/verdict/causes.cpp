@@ -16,17 +16,6 @@ constexpr double kPart = 0.1, kHottest = 0.05;
 constexpr std::int64_t kEnough = 20;   // samples: fewer name nothing
 constexpr std::size_t kLongName = 80;  // longer ones lose their template arguments in a sentence
 
-std::string part_text(const model::CpuPart& part, double kernels) {
-  if (part.kind == "python") return "Python";
-  if (part.kind == "native") return part.name == "[kernel]" ? "the operating system" : part.name;
-  if (part.name == "GIL" && part.kind != "cuda") return "waiting for the GIL";
-  if (part.kind != "cuda") return part.name == "preempted" ? "runnable (waiting for a CPU)" : "waiting: " + part.name;
-  if (part.name != "launch") return "CUDA calls: " + part.name;
-  if (!(kernels > 0)) return "launching";
-  return fmt::format("launching ({}, {} each)", base::counted(static_cast<std::uint64_t>(kernels), "kernel"),
-                     base::format_ns(part.ns / kernels));
-}
-
 std::string function_text(const model::CpuFunction& function) {
   if (function.python) return std::string(base::file_name(function.file)) + ":" + function.name;
   return function.name.size() > kLongName ? folded_kernel(function.name) : function.name;
@@ -39,6 +28,17 @@ std::string caller_text(const model::CpuFunction& hottest) {
 }
 
 }  // namespace
+
+std::string part_text(const model::CpuPart& part, double kernels) {
+  if (part.kind == "python") return "Python";
+  if (part.kind == "native") return part.name == "[kernel]" ? "the operating system" : part.name;
+  if (part.name == "GIL" && part.kind != "cuda") return "waiting for the GIL";
+  if (part.kind != "cuda") return part.name == "preempted" ? "runnable (waiting for a CPU)" : "waiting: " + part.name;
+  if (part.name != "launch") return "CUDA calls: " + part.name;
+  if (!(kernels > 0)) return "launching";
+  return fmt::format("launching ({}, {} each)", base::counted(static_cast<std::uint64_t>(kernels), "kernel"),
+                     base::format_ns(part.ns / kernels));
+}
 
 std::string share_text(double share) {
   return share >= 0.0995 && share < 0.995 ? fmt::format("{:.0f} %", share * 100) : base::format_share(share);

@@ -90,6 +90,9 @@ class Case {
 [[nodiscard]] std::string cpu_causes(const model::Region& region);
 [[nodiscard]] std::string cpu_causes(const model::CpuWork& cpu, double kernels, bool of_service = false);
 
+/// "Python", "libcrypto.so.3", "waiting for the GIL", "launching (624 kernels, 3.1 us each)".
+[[nodiscard]] std::string part_text(const model::CpuPart& part, double kernels);
+
 /// Durations of the kernels of a region added up; 0 where none is known.
 [[nodiscard]] double kernel_ns(const model::Region& region);
 

@@ -35,6 +35,26 @@ bool is_of_a_library(std::string_view path) {
       [&](std::string_view folder) { return path.find(folder) != std::string_view::npos; });
 }
 
+/// Namespaces of C++'s and Rust's standard libraries and packages of Go's runtime, whose functions
+/// are compiled into the executable of a program.
+constexpr std::string_view kStandardLibraries[] = {
+    "std::", "core::", "alloc::", "__gnu_cxx::", "runtime.", "runtime/", "internal/"};
+
+/// For functions whose file is unknown. Rust names methods of a trait "<TYPE as TRAIT>::NAME":
+/// those of a primitive type are the library's.
+bool is_of_standard_library(std::string_view name) {
+  if (!name.starts_with('<')) {
+    const std::string_view template_or_name = name.substr(0, name.find_first_of("<("));
+    const std::size_t result_type_ends =
+        template_or_name.rfind(' ');  // "void std::sort<int*>(...)"
+    if (result_type_ends != std::string_view::npos) name.remove_prefix(result_type_ends + 1);
+    return starts_with_any(name, kStandardLibraries);
+  }
+  const std::string_view type = name.substr(1, name.find(" as ") - 1);
+  const bool is_primitive = type.find("::") == std::string_view::npos;
+  return is_primitive || starts_with_any(type, kStandardLibraries);
+}
+
 Origin origin_of_python(std::string_view name, std::string_view file) {
   const bool generated = file.starts_with('<') && file != kCodeOfAnOption && file != kCodeOfInput;
   if (file.empty() || generated || is_of_a_library(file)) return Origin::kElsewhere;
@@ -138,6 +158,7 @@ std::vector<Origin> origins_of_frames(const Session& session) {
     const bool is_native = frame.kind == model::FrameKind::kNative;
     const bool has_name = frame.name != 0 && name.find("+0x") == std::string_view::npos;
     if (!is_native || !has_name) continue;
+    if (file.empty() && is_of_standard_library(name)) continue;
     if (is_own_native(session.strings.view(frame.module), file, executables)) origin = Origin::kOwn;
   }
   leave_out_code_without_files(session, origins);

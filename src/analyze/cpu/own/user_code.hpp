@@ -4,7 +4,8 @@
 //
 // Python: files outside the standard library, site-packages and dist-packages. Native code:
 // functions with a name in a process's own executable (no interpreter's), or in a shared library
-// outside the system's folders; what is inlined there from the system's headers is a library's.
+// outside the system's folders; what is inlined there from the system's headers is a library's, and
+// so are C++'s and Rust's standard libraries and Go's runtime.
 #pragma once
 
 #include <cstdint>

@@ -72,9 +72,44 @@ TEST(UserCode, WaitsForALockNameWhatTheOtherThreadRunsAndIdleThreadsComeLast) {
   EXPECT_EQ(rows[0].count, 2);
   EXPECT_EQ(rows[0].total_ns, 150e6);
   EXPECT_EQ(place_text(rows[0].meanwhile), "slow (server.py:10)");
+  EXPECT_TRUE(rows[0].own);
   EXPECT_FALSE(rows[0].idle);
   EXPECT_FALSE(rows[0].to_the_end);
   EXPECT_TRUE(rows[1].idle);
+}
+
+TEST(UserCode, WaitsOfLibrariesAreNamedWithTheLibraryAndDelayNoOwnCode) {
+  Service service;
+  const std::uint32_t stack = service.stack(model::kNone, "read", "/glibc/io/read.c", 24);
+  model::CpuFrame& read = service.session.cpu.frames.back();
+  read.kind = model::FrameKind::kNative;
+  read.module = service.session.strings.intern("/usr/lib/x86_64-linux-gnu/libc.so.6");
+  service.session.cpu.waits = {{0, 900'000'000, 0, stack, model::WaitKind::kIo}};
+  const auto rows = waits_by_function(service.session, user_code(service.session));
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(place_text(rows[0].place), "read [libc.so.6]");
+  EXPECT_FALSE(rows[0].own);
+  EXPECT_FALSE(rows[0].idle);
+}
+
+TEST(UserCode, StandardLibrariesInAnExecutableAreNotTheProgramsOwn) {
+  Service service;
+  const auto is_own = [&](const char* name) {
+    const std::uint32_t stack = service.stack(model::kNone, name, "");
+    model::CpuFrame& frame = service.session.cpu.frames.back();
+    frame.kind = model::FrameKind::kNative;
+    frame.module = service.session.strings.intern("/home/me/program");
+    frame.file = 0;
+    return user_code(service.session).innermost[stack] != model::kNone;
+  };
+  for (const char* own : {"main", "main.main", "app::run", "void app::sort<int*>(int*)",
+                          "<program::Item as core::fmt::Display>::fmt"})
+    EXPECT_TRUE(is_own(own)) << own;
+  for (const char* library :
+       {"runtime.futex.abi0", "internal/poll.(*FD).Read", "std::rt::lang_start",
+        "void std::sort<int*>(int*, int*)", "<u64 as core::ops::Add>::add",
+        "<alloc::vec::Vec<u8> as core::fmt::Write>::write_str"})
+    EXPECT_FALSE(is_own(library)) << library;
 }
 
 TEST(CallTree, FoldsEqualTimesRecursionAndWhatIsDeepInALibrary) {

@@ -41,13 +41,27 @@ double cpu_ns(const CpuWork& cpu) {
   return cpu.python.ns + cpu.native.ns + cpu.cuda.ns;
 }
 
+bool keeps_from_running(const model::CpuPart& part) {
+  return part.kind == "waiting" && (part.name == "preempted" || part.name == "GIL");
+}
+
 /// Time in which threads wanted to run: the CPU time, and waits for a core or for the interpreter.
 double wanted_ns(const CpuWork& cpu) {
   double wanted = cpu_ns(cpu);
   for (const model::CpuPart& part : cpu.parts)
-    if (part.kind == "waiting" && (part.name == "preempted" || part.name == "GIL"))
-      wanted += part.ns;
+    if (keeps_from_running(part)) wanted += part.ns;
   return wanted;
+}
+
+/// "; 41 % waiting for the GIL": what keeps threads from running that want to.
+std::string waits_to_run_text(const CpuWork& cpu) {
+  std::string text;
+  for (const model::CpuPart& part : cpu.parts) {
+    const double share = part.ns / cpu.whole_ns();
+    if (keeps_from_running(part) && share >= kWorthALine)
+      text += fmt::format("; {} {}", share_text(share), part_text(part, 0));
+  }
+  return text;
 }
 
 std::string cpu_text(const CpuWork& cpu, const model::CpuFunction& function) {
@@ -98,10 +112,11 @@ const CpuWaitRow* worst_wait(const model::Report& report) {
   return worst;
 }
 
-/// Functions that each waited for a lock until the program ended, in at least two threads; else
-/// empty.
+/// Functions that each waited for a lock until the program was ended, in at least two threads; else
+/// empty. A program that ends by itself had no deadlock.
 std::vector<const CpuWaitRow*> deadlocked(const model::Report& report) {
   std::vector<const CpuWaitRow*> waits;
+  if (report.run.exit_code == 0) return waits;
   std::int64_t threads = 0;
   for (const CpuWaitRow& wait : report.waits) {
     const bool waits_forever = wait.to_the_end && wait.kind == WaitKind::kLock;
@@ -187,6 +202,7 @@ void find_own_code(const Case& facts, std::vector<model::Verdict>& out) {
   const Cause& first = causes.front();
   std::string text = first.text;
   if (causes.size() > 1) text += "; " + causes.back().place + ": " + causes.back().text;
+  text += waits_to_run_text(*program.cpu);
   model::Verdict verdict =
       facts.about_run(first.kind, std::move(text), first.share * report.run.duration_ns);
   verdict.path = first.place;
