@@ -89,7 +89,7 @@ class Records(unittest.TestCase):
         need(self, tool="mypy")
         with tempfile.TemporaryDirectory() as folder:
             with open(f"{folder}/use.py", "w") as f:
-                f.write("import rangescope\nrun = rangescope.load()\nwall: str = run.regions[0].wall_ns\nn: int = run.regions[0].occurrences\n"
+                f.write("import rangescope; from typing import Optional\nrun = rangescope.load()\nwall: str = run.regions[0].wall_ns\nn: Optional[int] = run.regions[0].occurrences\n"
                         "@rangescope.range('f')\ndef f(a: int) -> str: return str(a)\nreveal_type(f)\n")
             done = cases.run(["mypy", "--strict", "--python-version", "3.9", "--ignore-missing-imports", "--python-executable", sys.executable, "--cache-dir", f"{folder}/c",
                               f"{ROOT}/python/rangescope"])
