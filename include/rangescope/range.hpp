@@ -21,9 +21,28 @@
 #endif
 
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <optional>
 
 namespace rangescope {
+namespace detail {
+
+/// A pop closes the latest push of its thread: of ranges that do not nest, in coroutines, it closes
+/// another one. Said once, under rangescope.
+inline void say_crossing() {
+  static bool said = false;
+  const char* library = std::getenv("NVTX_INJECTION64_PATH");
+  if (said || library == nullptr || std::strstr(library, "librangescope_inject") == nullptr) return;
+  said = true;
+  std::fputs(
+      "rangescope: warning: a rangescope::Range ends while another one of its thread, which began later, is open: "
+      "both are recorded with wrong times. In a coroutine use nvtxRangeStartA and nvtxRangeEnd\n",
+      stderr);
+}
+
+}  // namespace detail
 
 /// An NVTX domain: the ranges of one library or layer, apart from others'. Make one that lives as long as the program.
 class Domain {
@@ -58,11 +77,13 @@ class Range {
       event.payloadType = NVTX_PAYLOAD_TYPE_UNSIGNED_INT64;
       event.payload.ullValue = *options.payload;
     }
-    nvtxDomainRangePushEx(domain_, &event);
+    level_ = nvtxDomainRangePushEx(domain_, &event);
   }
   ~Range() {
     if (sync_after_) sync_after_();
-    nvtxDomainRangePop(domain_);
+    const int ended_level = nvtxDomainRangePop(domain_);
+    const bool is_tracked = level_ >= 0 && ended_level >= 0;  // else nobody records
+    if (is_tracked && ended_level != level_) detail::say_crossing();
   }
   Range(const Range&) = delete;
   Range& operator=(const Range&) = delete;
@@ -70,6 +91,7 @@ class Range {
  private:
   nvtxDomainHandle_t domain_;
   void (*sync_after_)();
+  int level_ = 0;
 };
 
 }  // namespace rangescope

@@ -142,6 +142,51 @@ def _synchronize() -> None:
         cupy.cuda.runtime.deviceSynchronize()
 
 
+if TYPE_CHECKING:
+    from threading import local as _local
+else:
+    from _thread import _local  # importing threading takes longer
+
+
+class _Open(_local):
+    """The push/pop ranges that the calling thread has open, the latest last."""
+
+    def __init__(self) -> None:
+        self.ranges: list[_Range] = []
+
+
+_open = _Open()
+_crossings: set[tuple[bytes, bytes]] = set()
+
+
+def _close(ended: _Range) -> None:
+    """Takes a range off those that are open; says so where another one was opened after it: the pop ends that one."""
+    ranges = _open.ranges
+    if ranges and ranges[-1] is ended:
+        ranges.pop()
+        return
+    for at in _counted(len(ranges) - 1, -1, -1):
+        if ranges[at] is ended:
+            break
+    else:
+        return
+    later = [other for other in ranges[at + 1:] if other.domain == ended.domain]
+    del ranges[at]
+    if not later:
+        return
+    names = (min(ended.name, later[-1].name), max(ended.name, later[-1].name))
+    if names in _crossings or sys.stderr is None:
+        return
+    _crossings.add(names)
+    first, other = (repr(name.decode("utf-8", "replace")) for name in (ended.name, later[-1].name))
+    try:
+        sys.stderr.write(f"rangescope: warning: the range {first} ends while {other}, which began later, is open: both are "
+                         "recorded with wrong times. In a generator or coroutine use "
+                         f"rangescope.range({other}, start_end=True)\n")
+    except (OSError, ValueError):  # closed
+        pass
+
+
 class _Range:
     """A push/pop range of the calling thread."""
 
@@ -156,6 +201,7 @@ class _Range:
             _nvtx.push(self.name)
         else:
             _nvtx.domain_push(self.domain, _nvtx.attributes(self.name, self.payload))
+        _open.ranges.append(self)
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -170,6 +216,7 @@ class _Range:
             _nvtx.pop()
         else:
             _nvtx.domain_pop(self.domain)
+        _close(self)
 
     def _for_a_call(self) -> _Range:
         return self
@@ -241,8 +288,9 @@ def range(name: str, *, payload: int | float | None = None, domain: str | None =
 
     name: str. payload: an int or float of this occurrence (`--bucket-by payload` tells occurrences apart). domain: str.
     sync_after: synchronize the device before the range ends, also when an exception ends it; nothing without a profiler.
-    start_end: a start/end range, for what awaits inside: push/pop ranges of coroutines that take turns would be taken for
-    each other. Of `async def` functions the decorator makes one in any case.
+    start_end: a start/end range, for what awaits or yields inside: push/pop ranges of coroutines and generators that take
+    turns would be taken for each other, which standard error says then. Of `async def` functions the decorator makes one in
+    any case.
     """
     if _nvtx is None:
         return _nothing

@@ -107,6 +107,16 @@ void tree_losses(const Tree& tree, const Session& session, Report& report) {
   add("foreign_range", tree.foreign, "range", " left out: of a thread or a domain that the recording does not have.");
 }
 
+void note_undecided(std::uint64_t launches, Report& report) {
+  if (launches == 0) return;
+  constexpr const char* kOne = "launch of a thread without ranges is";
+  constexpr const char* kMany = "launches of threads without ranges are";
+  std::string note = base::counted(launches, kOne, kMany);
+  note += " outside ranges: several other threads had one open. ";
+  note += "--push-pop-scope process counts such work in each";
+  report.notes.push_back(std::move(note));
+}
+
 /// The best metric of each group, then the second best ..., then those that were asked for by name.
 // Of a file that somebody else's tool made: what the groups make of it, those first that place work under its roof; of
 // a few metrics all.
@@ -391,6 +401,7 @@ base::Result<Report> summed_up(const Session& session, const Options& options, D
   std::vector<std::uint64_t> busy;
   if (has_gpu_work(session))
     busy = add_gpu_work(regions, contexts, sampled, kernels, report, kept ? &details.gpu : nullptr);
+  note_undecided(contexts.undecided_launches, report);
   base::Held<model::CpuWork> whole;  // of all threads, where there is no range
   add_cpu(session, options, tree, contexts, details.keys, report, whole);
   add_memory(regions, report);

@@ -81,6 +81,7 @@ base::Result<void> check_analysis(analyze::Options& options) {
   auto useful_rules = TRY(config::expand_useful(options.flops));
   options.flops = std::move(useful_rules.flops);
   options.bytes = std::move(useful_rules.bytes);
+  for (const std::string& note : useful_rules.notes) base::info(base::printable(note));
   std::move(useful_rules.tokens.begin(), useful_rules.tokens.end(), std::back_inserter(options.tokens));
   TRY(analyze::parse_work(options.work, options.tokens));
   TRY(analyze::parse_useful(options.flops));

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <span>
+#include <utility>
 
 #include "base/text.hpp"
 #include "config/yaml.hpp"
@@ -24,6 +26,17 @@ constexpr std::array<std::string_view, 13> kUngated{"gpt2",      "gpt_neo", "gpt
 constexpr std::array<std::string_view, 10> kOther{
     "mamba",  "mamba2",          "rwkv",       "jamba",       "bamba",
     "zamba2", "recurrent_gemma", "qwen3_next", "llama4_text", "falcon_mamba"};
+
+// Models whose tokens attend to those behind them too, or that read images or sound. Several write
+// a vocabulary and layers as decoders do. A blank on both sides of each.
+constexpr std::string_view kEncoders =
+    " albert bert beit big_bird camembert canine clip clip_text_model clip_vision_model "
+    " convbert data2vec-text deberta deberta-v2 deit dinov2 distilbert dpr electra ernie esm "
+    " eurobert flaubert fnet funnel hubert layoutlm layoutlmv3 longformer modernbert mpnet "
+    " nomic_bert roberta siglip siglip_text_model squeezebert swin vit wav2vec2 xlm-roberta "
+    " xlnet ";
+// What models are for that are no decoders, by the ends of their classes' names.
+constexpr std::string_view kOtherHeads[] = {"ForMaskedLM", "ForPreTraining", "ForCTC"};
 
 class DecoderFields {
  public:
@@ -117,6 +130,53 @@ double linear_weights(const Decoder& decoder) {
   return decoder.layers * decoder.attention + decoder.dense + decoder.moe_layers * decoder.chosen * decoder.expert;
 }
 
+bool contains(std::span<const std::string_view> names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+bool is_true(const Value* value) {
+  return value != nullptr && value->boolean;
+}
+
+/// "BertForMaskedLM", the class that the weights were written by; "" where the file names none.
+std::string architecture_of(const Value& document) {
+  const Value* classes = document.find("architectures");
+  if (classes == nullptr || !classes->is_list() || classes->items.empty()) return {};
+  return classes->items.front().text;
+}
+
+/// Empty for a decoder, else how its architecture is called.
+std::string refused_architecture(const Value& document, const DecoderFields& fields) {
+  const std::string type = fields.text({"model_type"}), architecture = architecture_of(document);
+  const auto ends_so = [&](std::string_view end) { return architecture.ends_with(end); };
+  const bool has_type = !type.empty();
+  const bool is_listed = has_type && kEncoders.find(" " + type + " ") != std::string_view::npos;
+  const bool is_encoder = is_listed || std::ranges::any_of(kOtherHeads, ends_so);
+  const bool reads_both_ways = is_encoder && !is_true(fields.find("is_decoder"));
+  const bool is_translator = is_true(fields.find("is_encoder_decoder"));
+  if (!reads_both_ways && !is_translator && !contains(kOther, type)) return {};
+  std::string name = "a model of type '" + base::printable(type) + "'";
+  if (!architecture.empty()) name += " (" + base::printable(architecture) + ")";
+  return name;
+}
+
+/// "its vision encoder" of a model that reads more than text; "" for others.
+std::string other_parts(const Value& document) {
+  using KeyAndPart = std::pair<std::string_view, std::string_view>;
+  constexpr KeyAndPart kParts[] = {
+      {"vision_config", "vision encoder"},
+      {"audio_config", "audio encoder"},
+      {"speech_config", "speech encoder"},
+  };
+  std::string parts;
+  for (const auto& [key, part] : kParts) {
+    if (const Value* value = document.find(key); value == nullptr || !value->is_map()) continue;
+    parts += parts.empty() ? "its " : " and its ";
+    parts += part;
+  }
+  return parts;
+}
+
 }  // namespace
 
 Result<Decoder> read_decoder(const std::filesystem::path& file) {
@@ -125,10 +185,9 @@ Result<Decoder> read_decoder(const std::filesystem::path& file) {
   if (const Value* text = root->find("text_config"); text && text->is_map()) root = text;
   const DecoderFields fields(*root);
   const std::string type = fields.text({"model_type"});
-  const Value* encoder = fields.find("is_encoder_decoder");
-  if ((encoder && encoder->boolean) || std::find(kOther.begin(), kOther.end(), type) != kOther.end())
-    return base::fail(Code::kConfig, "no formula is known for a model of type '" + base::printable(type) + "'",
-                      file.string(), "Give its FLOPs yourself: --flops decode=2.1e9.");
+  if (const std::string refused = refused_architecture(document, fields); !refused.empty())
+    return base::fail(Code::kConfig, "no formula is known for " + refused, file.string(),
+                      "Give its FLOPs yourself: --flops decode=2.1e9.");
   Decoder out;
   double heads = 0;
   for (const auto& [into, names] : std::vector<std::pair<double*, std::vector<std::string_view>>>{
@@ -168,6 +227,7 @@ Result<Decoder> read_decoder(const std::filesystem::path& file) {
   }
   add_experts(fields, out, inner, ungated ? 2 : 3);
   add_window(fields, type, out);
+  out.left_out = other_parts(document);
   out.cache_bytes = bytes_of_type(fields.text({"torch_dtype", "dtype"}));
   out.weight_bytes = quantized_bytes(fields).value_or(out.cache_bytes);
   return out;
@@ -263,6 +323,9 @@ Result<UsefulRules> expand_useful(const std::vector<std::string>& flops) {
         return refuse("'" + base::printable(parts[i]) + "' is not a number");
     }
     auto decoder = TRY(read_decoder(std::string(parts.front())));
+    if (!decoder.left_out.empty())
+      out.notes.push_back(
+          fmt::format("--flops auto: the language model of {} is counted, {} is not", parts.front(), decoder.left_out));
     const std::string prompt = given["prompt"].empty() ? "payload" : given["prompt"];
     // A causal prefill: token i attends to i positions.
     const Pass prefill{prompt, "(" + prompt + " + 1)/2", given["batch"], "1"};

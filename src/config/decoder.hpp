@@ -41,10 +41,13 @@ struct Decoder {
   double chosen = 0, moe_layers = 0;  ///< experts that a token is sent to; layers that have experts
   double window = 0, windowed = 0;    ///< sliding window of the attention, and how many layers have it
   double weight_bytes = 2, cache_bytes = 2;
+  /// "its vision encoder": parts of the model that none of this counts; "" if it has none.
+  std::string left_out;
 };
 
-/// kBadData with the field that is missing or makes no sense; kConfig for what is no decoder (an encoder, a vision
-/// model).
+/// kBadData with the field that is missing or makes no sense; kConfig with the name of the
+/// architecture for what is no decoder (an encoder, a vision model). Of a model that reads images or
+/// sound too its language model, with `left_out`.
 [[nodiscard]] base::Result<Decoder> read_decoder(const std::filesystem::path& file);
 
 /// Formulas of a forward pass over `tokens` per sequence, each attending to `context` positions, `batch` sequences,
@@ -61,6 +64,7 @@ struct Pass {
 /// such. kUsage with how to write it.
 struct UsefulRules {
   std::vector<std::string> flops, bytes, tokens;
+  std::vector<std::string> notes;  ///< what of a model they do not count
 };
 [[nodiscard]] base::Result<UsefulRules> expand_useful(const std::vector<std::string>& flops);
 

@@ -101,9 +101,31 @@ TEST(Decoder, AWindowBoundsTheContext) {
 TEST(Decoder, WhatIsNoneIsRefused) {
   EXPECT_EQ(mistake(R"({"model_type": "t5", "is_encoder_decoder": true, "d_model": 8})"),
             "no formula is known for a model of type 't5'");
+  constexpr const char* kSizes = R"("hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+    "vocab_size": 30522, "intermediate_size": 3072)";
+  const auto config = [&](const std::string& fields) { return "{" + fields + ", " + kSizes + "}"; };
+  EXPECT_EQ(mistake(config(R"("model_type": "bert", "architectures": ["BertForMaskedLM"])")),
+            "no formula is known for a model of type 'bert' (BertForMaskedLM)");
+  EXPECT_EQ(mistake(config(R"("model_type": "roberta")")), "no formula is known for a model of type 'roberta'");
+  EXPECT_EQ(mistake(config(R"("model_type": "nomic_x", "architectures": ["NomicXForMaskedLM"])")),
+            "no formula is known for a model of type 'nomic_x' (NomicXForMaskedLM)");
+  EXPECT_EQ(mistake(config(R"("model_type": "bert", "is_decoder": true)")), "none");
   EXPECT_EQ(mistake(R"({"hidden_size": 8})"), "the model's num_hidden_layers is missing or makes no sense");
   EXPECT_EQ(mistake(R"({"hidden_size": 8, "num_hidden_layers": 1e8, "num_attention_heads": 2, "vocab_size": 2})"),
             "more than 10,000 layers");
+}
+
+TEST(Decoder, OfAModelThatReadsImagesTheLanguageModelIsCounted) {
+  const std::string llava =
+      std::string(R"({"model_type": "llava", "vision_config": {"hidden_size": 1024}, "text_config": )") + kLlama3 + "}";
+  EXPECT_EQ(flop_formula(decoder(llava), {}), flop_formula(decoder(kLlama3), {}));
+  const base::TemporaryFolder folder("rangescope-decoder");
+  const std::string file = folder.path() / "config.json";
+  ASSERT_TRUE(base::write_file(file, llava).has_value());
+  const auto rules = expand_useful({"auto=" + file});
+  ASSERT_TRUE(rules.has_value()) << rules.error().what;
+  ASSERT_EQ(rules->notes.size(), 1u);
+  EXPECT_EQ(rules->notes[0], "--flops auto: the language model of " + file + " is counted, its vision encoder is not");
 }
 
 TEST(Decoder, AutoBecomesRules) {

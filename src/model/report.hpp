@@ -458,7 +458,7 @@ struct Outside {
   double before_ns = 0;    ///< until the first range began
   double between_ns = 0;   ///< after it, until the last one ended
   double after_ns = 0;     ///< after that
-  double profiler_ns = 0;  ///< what waited for counters to be programmed: in none of the others
+  double profiler_ns = 0;  ///< counters were programmed, or ranges recorded: in none of the others
   double late_ns = 0;      ///< of wall_ns: GPUs worked on what was launched while a range was open
 };
 

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "analyze/tree/backward.hpp"
+#include "analyze/tree/balance.hpp"
 #include "base/fs.hpp"
 #include "base/progress.hpp"
 #include "base/text.hpp"
@@ -210,6 +211,7 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
     order_captures(inputs);
   }
   choose_timelines(inputs, captured.notes);
+  for (Input& input : inputs) analyze::mend_push_pop(input.session);
   for (Input& input : inputs)  // names hold sequence numbers until they are folded
     for (const std::string& note : {analyze::add_backward_modules(input.session), names.fold(input.session)})
       if (!note.empty()) captured.notes.push_back((inputs.size() > 1 ? input.path.string() + ": " : "") + note);

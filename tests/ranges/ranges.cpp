@@ -1,8 +1,9 @@
 // A program that uses include/rangescope/range.hpp: step > layer (domain LLM) twice with payloads 3 and 5, one early
-// return.
+// return. With an argument first two ranges that cross.
 #include "rangescope/range.hpp"
 
 #include <cstdio>
+#include <memory>
 
 namespace {
 
@@ -14,9 +15,18 @@ int early(bool leave) {
   return 0;
 }
 
+/// As a coroutine does that is resumed inside another range.
+void cross() {
+  auto outer = std::make_unique<rangescope::Range>("outer");
+  auto inner = std::make_unique<rangescope::Range>("inner");
+  outer.reset();
+  inner.reset();
+}
+
 }  // namespace
 
-int main() {
+int main(int count, char**) {
+  if (count > 1) cross();
   static const rangescope::Domain llm("LLM");
   for (const int tokens : {3, 5}) {
     rangescope::RangeOptions options;

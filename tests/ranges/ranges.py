@@ -94,6 +94,97 @@ asyncio.run(main())"""
                 self.assertLessEqual(region["wall_ns"]["inclusive"] / 1e9, float(seconds), name)
         self.assertEqual({key: region["occurrences"] for key, region in found.items()}, {("", "start_end", ("decorated",)): 3})
 
+    def profiled(self, program):
+        return cases.profile(BIN, ["env", f"PYTHONPATH={ROOT}/python", sys.executable, "-c", program])
+
+    def test_a_generator_that_yields_inside(self):
+        """The pop of the step ends the range that the generator holds open."""
+        program = """import time, rangescope
+def batches():
+    while True:
+        with rangescope.range("load"%s):
+            time.sleep(0.002)
+            yield 1
+batch = batches()
+for i in range(20):
+    with rangescope.range("step"):
+        next(batch)
+        time.sleep(0.005)"""
+        report, done = self.profiled(program % "")
+        self.assertEqual(done.stderr.count("the range 'step' ends while 'load', which began later, is open"), 1, done.stderr)
+        self.assertEqual([loss["count"] for loss in report["losses"] if loss["kind"] == "crossing_ranges"], [20], report["losses"])
+        self.assertEqual([loss for loss in report["losses"] if loss["kind"] == "unbalanced_ranges"], [])
+        report, done = self.profiled(program % ", start_end=True")
+        self.assertNotIn("which began later", done.stderr)
+        step = cases.aggregate(report)[("", "push_pop", ("step",))]
+        self.assertEqual(step["occurrences"], 20)
+        self.assertGreaterEqual(step["wall_ns"]["min"], 7e6)
+        self.assertEqual([loss for loss in report["losses"] if loss["kind"] == "crossing_ranges"], [])
+
+    def test_coroutines_of_other_libraries(self):
+        program = """import asyncio
+from rangescope.ranges import _nvtx
+async def request(name, seconds):
+    for i in range(5):
+        _nvtx.push(name)
+        await asyncio.sleep(seconds)
+        _nvtx.pop()
+async def main():
+    await asyncio.gather(request(b"fast", 0.02), request(b"slow", 0.11))
+asyncio.run(main())"""
+        report, _ = self.profiled(program)
+        [loss] = [loss for loss in report["losses"] if loss["kind"] == "crossing_ranges"]
+        self.assertIn("'fast' and 'slow' of one thread cross", loss["detail"])
+
+    def test_cpp_ranges_that_cross(self):
+        _, done = cases.profile(BIN, [f"{BIN}/ranges_program", "cross"])
+        self.assertEqual(done.stderr.count("a rangescope::Range ends while another one"), 1, done.stderr)
+        _, done = cases.profile(BIN, [f"{BIN}/ranges_program"])
+        self.assertNotIn("a rangescope::Range ends while another one", done.stderr)
+
+    def test_lost_pops(self):
+        program = """import time
+from rangescope.ranges import _nvtx
+_nvtx.push(b"train")
+for i in range(1000):
+    _nvtx.push(b"step")
+    time.sleep(0.0001)
+    if i in LOST:
+        continue
+    _nvtx.pop()
+_nvtx.pop()
+_nvtx.push(b"end")
+_nvtx.pop()"""
+        for lost in ((166, 500, 833), (0,), (500,), ()):
+            report, _ = self.profiled(f"LOST = {lost}\n{program}")
+            self.assertEqual(counts(report), {("", "push_pop", ("train",)): 1, ("", "push_pop", ("train", "step")): 1000,
+                                              ("", "push_pop", ("end",)): 1}, lost)
+            found = [loss for loss in report["losses"] if loss["kind"] == "unbalanced_ranges"]
+            self.assertEqual([loss["count"] for loss in found], [len(lost)] if lost else [])
+            self.assertEqual([region["unclosed"] for region in report["regions"]], [0] * len(report["regions"]))
+            if not lost:
+                continue
+            self.assertIn(f"'step' was popped {len(lost)} time", found[0]["detail"])
+            self.assertIn(f"instance {lost[0] + 1} in 'train'", found[0]["detail"])
+
+    def test_a_recursion_that_never_ends_is_none(self):
+        program = """import os
+from rangescope.ranges import _nvtx
+def walk(depth):
+    _nvtx.push(b"walk")
+    for i in range(2 if depth else 0):
+        walk(depth - 1)
+    _nvtx.pop()
+walk(4)
+_nvtx.push(b"main")
+_nvtx.push(b"walk")
+walk(3)
+walk(3)
+os._exit(0)"""
+        report, _ = self.profiled(program)
+        self.assertEqual([loss for loss in report["losses"] if loss["kind"] in ("unbalanced_ranges", "crossing_ranges")], [])
+        self.assertEqual(counts(report)[("", "push_pop", ("main", "walk", "walk"))], 2)
+
     def test_python_without_a_profiler(self):
         os.environ.pop("NVTX_INJECTION64_PATH", None)
         self.assertEqual(self.python(), ["none", "None"])

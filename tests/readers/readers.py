@@ -236,6 +236,23 @@ class Readers(unittest.TestCase):
         self.assertEqual(done.returncode, 65, done.stdout)
         self.assertIn("no row fits its header: 1 row, the first in line 2", done.stderr)
 
+    # Pops that are missing.
+
+    def test_a_range_that_is_never_popped(self):
+        ranges = "Start (ns),End (ns),Duration (ns),DurChild (ns),DurNonChild (ns),Name,PID,TID,Lvl,NumChild,RangeId,ParentId,RangeStack,NameTree\n"
+        kernels = ("API Start (ns),API Dur (ns),Queue Start (ns),Queue Dur (ns),Kernel Start (ns),Kernel Dur (ns),Total Dur (ns),PID,TID,DevId,"
+                   "API Function,GridXYZ,BlockXYZ,Kernel Name\n")
+        for number in range(300):
+            start = 1_000_000 + 100_000 * number
+            ranges += f"{start},31000000,{31_000_000 - start},0,0,step,10,10,{number},1,{number + 1},,:{number + 1},step\n"
+            kernels += f"{start + 10000},5000,,,{start + 20000},50000,60000,10,10,0,cudaLaunchKernel,1 1 1,32 1 1,k(float*)\n"
+        report = self.report(self.write("r_nvtx_pushpop_trace.csv", ranges), self.write("r_cuda_kern_exec_trace.csv", kernels))
+        self.assertEqual([(region["path"], region["occurrences"], region["unclosed"]) for region in report["regions"]],
+                         [(["step"], 299, 1)])
+        self.assertEqual(report["regions"][0]["gpu"]["kernels"], 300)
+        self.assertEqual(report["regions"][0]["wall_ns"]["max"], 100_000)
+        self.assertEqual([loss["count"] for loss in losses(report, "unbalanced_ranges")], [299])
+
     # Names.
 
     def test_a_bad_escape(self):

@@ -41,6 +41,16 @@ FunctionSide put_together(const std::vector<const DigestRegion*>& runs) {
   return side;
 }
 
+/// Samples of a function on some side without which a change of it could not be significant.
+constexpr double kFewestSamples = 10;
+
+bool can_be_tested(const std::string& name, const std::vector<FunctionSide>& sides) {
+  return std::ranges::any_of(sides, [&](const FunctionSide& side) {
+    const auto found = side.self_ns.find(name);
+    return found != side.self_ns.end() && found->second.first >= kFewestSamples * side.interval_ns;
+  });
+}
+
 /// What so many nanoseconds of samples are known to, an occurrence.
 double sampling_error(double self_ns, const FunctionSide& side) {
   return std::sqrt(std::max(self_ns, side.interval_ns) * side.interval_ns) / side.occurrences;
@@ -77,8 +87,13 @@ std::vector<ComparedFunction> compare_functions(const MatchedRegion& region, dou
     if (!(sides.back().wall_ns > 0)) return {};
     for (const auto& [name, self] : sides.back().self_ns) names.emplace(name, self.second);
   }
+  // Bonferroni over those that can be: a hundred functions of one sample each hide no change of a
+  // large one.
+  const auto is_tested = [&](const auto& name) { return can_be_tested(name.first, sides); };
+  const std::ptrdiff_t tested = std::max<std::ptrdiff_t>(1, std::ranges::count_if(names, is_tested));
   std::vector<ComparedFunction> out;
   for (const auto& [name, python] : names) {
+    const std::ptrdiff_t tests = can_be_tested(name, sides) ? tested : std::ssize(names);
     ComparedFunction one;
     one.name = name;
     one.python = python;
@@ -104,8 +119,8 @@ std::vector<ComparedFunction> compare_functions(const MatchedRegion& region, dou
       const double before = *one.self.values[0], after = *one.self.values[s];
       const double error = std::hypot(deviations[0], deviations[s]);
       change.difference = after - before;
-      change.p = std::min(
-          1.0, std::erfc(std::abs(change.difference) / error / std::sqrt(2.0)) * static_cast<double>(names.size()));
+      const double p = std::erfc(std::abs(change.difference) / error / std::sqrt(2.0));
+      change.p = std::min(1.0, p * static_cast<double>(tests));
       if (before > 0) change.ratio = after / before;
       if (before > 0 && after > 0) {
         const double spread = 1.96 * std::hypot(deviations[0] / before, deviations[s] / after);

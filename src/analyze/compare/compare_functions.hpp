@@ -3,8 +3,8 @@
 // A function is the same where its name, language and the name of its file agree, of the program itself its name; its
 // line may move. Its own time, as
 // samples estimate it, is compared per occurrence, summed over a side's runs. Samples are counted as they come, so n
-// of them are known to about sqrt(n): the interval and the test (normal, Bonferroni over the region's functions) hold
-// that alone, and not what differs from run to run.
+// of them are known to about sqrt(n): the interval and the test (normal, Bonferroni over the
+// region's functions with ten samples or more) hold that alone, and not what differs from run to run.
 #pragma once
 
 #include <vector>

@@ -43,6 +43,24 @@ TEST(CompareFunctions, WhatStandsOutOfSamplingComesFirst) {
   EXPECT_EQ(list[2].self.changes[0].standing, Standing::kNoise);  // 3000 against 3050 samples
 }
 
+TEST(CompareFunctions, FunctionsOfAFewSamplesHideNoChangeOfALargeOne) {
+  const auto with_small_ones = [](double encode_ns) {
+    std::vector<model::DigestFunction> functions{{"encode", "", "/opt/app", false, encode_ns}};
+    for (int i = 0; i < 40; ++i) functions.push_back({"f" + std::to_string(i), "", "/opt/app", false, 1e6});
+    return region(functions);
+  };
+  const auto before = with_small_ones(300e6), after = with_small_ones(380e6), same = with_small_ones(330e6);
+  MatchedRegion matched;
+  matched.of = {{&before}, {&after}};
+  const auto list = compare_functions(matched, 0.05);
+  EXPECT_EQ(list[0].name, "encode");
+  EXPECT_EQ(list[0].self.changes[0].standing, Standing::kMore);
+  for (std::size_t i = 1; i < list.size(); ++i) EXPECT_EQ(list[i].self.changes[0].standing, Standing::kNoise);
+  matched.of = {{&before}, {&same}};
+  for (const model::ComparedFunction& one : compare_functions(matched, 0.05))
+    EXPECT_EQ(one.self.changes[0].standing, Standing::kNoise) << one.name;
+}
+
 TEST(CompareFunctions, WhatASideDoesNotListMayBeThere) {
   std::vector<model::DigestFunction> many;
   for (std::size_t i = 0; i < model::kMostFunctions; ++i)

@@ -432,6 +432,15 @@ std::optional<model::Across> across_of(const PartSums& processes, const PartSums
   return out;
 }
 
+/// Of the time between ranges, as of that inside them.
+void take_out_recording(double recorded_ns, model::Outside& outside) {
+  const double taken_ns = std::min(recorded_ns, outside.between_ns);
+  if (taken_ns < kWorthTaking * outside.between_ns) return;
+  outside.between_ns -= taken_ns;
+  outside.wall_ns -= taken_ns;
+  outside.profiler_ns += taken_ns;
+}
+
 void add_steady(const Regions& of, const std::vector<std::uint64_t>& busy, const std::vector<Phase>& phases,
                 model::Report& report) {
   const Session& session = of.session;
@@ -442,6 +451,7 @@ void add_steady(const Regions& of, const std::vector<std::uint64_t>& busy, const
     const double between = between_ranges_ns(session, tree);
     report.outside->between_ns += between;
     report.outside->wall_ns += between;
+    take_out_recording(recorded_outside_ns(session, tree), *report.outside);
   }
   if (report.outside && report.outside->wall_ns > 0)
     report.outside->late_ns = std::min(late_work_ns(session, ranges), report.outside->wall_ns);

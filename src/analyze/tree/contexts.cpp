@@ -118,16 +118,20 @@ class ProcessSweep {
       for (const Slot& slot : cursor.slots) {
         if (const std::uint32_t inner = innermost(slot, end); inner != kNone) found_.push_back(inner);
       }
+      const bool has_own = !found_.empty();
       for (std::size_t i = found_.size(); !backward_.forward.empty() && i-- > 0;)
         if (const std::uint32_t forward = backward_.forward[found_[i]]; forward != kNone)
           found_.push_back(forward | kInherited);
       if (!overlays_.empty()) add_overlays(start, end);
-      for (Roots& roots : roots_) inherit(roots, own, start, end);
+      bool is_undecided = false;
+      for (Roots& roots : roots_) is_undecided |= !inherit(roots, own, start, end);
+      if (is_undecided && !has_own) ++undecided_launches_;
       of_launch[number] = context_of(cursor);
     }
   }
 
   std::vector<std::uint32_t> begin_, entries_;
+  std::uint64_t undecided_launches_ = 0;
 
  private:
   const Range& range_of(std::uint32_t occurrence) const { return session_.ranges[tree_.range_of[occurrence]]; }
@@ -184,11 +188,12 @@ class ProcessSweep {
     open_overlays_.resize(kept);
   }
 
-  void inherit(Roots& roots, std::uint32_t own, std::int64_t start, std::int64_t end) {
+  /// False where several other threads have a range open, and none of them is chosen.
+  bool inherit(Roots& roots, std::uint32_t own, std::int64_t start, std::int64_t end) {
     if (scope_ == PushPopScope::kAuto) {
       for (const Slot& slot : cursors_[own].slots) {
         if (slot.domain != roots.domain) continue;
-        if (const std::uint32_t inner = innermost(slot, end); inner != kNone && !backward_.has(inner)) return;
+        if (const std::uint32_t inner = innermost(slot, end); inner != kNone && !backward_.has(inner)) return true;
       }
     }
     for (; roots.next < roots.occurrences.size() && range_of(roots.occurrences[roots.next]).start_ns <= start;
@@ -207,7 +212,8 @@ class ProcessSweep {
       owners_.push_back(owner);
     }
     roots.open.resize(kept);
-    if (owners_.empty() || (scope_ == PushPopScope::kAuto && owners_.size() != 1)) return;
+    if (owners_.empty()) return true;
+    if (scope_ == PushPopScope::kAuto && owners_.size() != 1) return false;
     std::sort(owners_.begin(), owners_.end());
     for (const std::uint32_t owner : owners_) {
       advance(cursors_[owner], start);
@@ -218,6 +224,7 @@ class ProcessSweep {
         if (inner != kNone) found_.push_back(inner | kInherited);
       }
     }
+    return true;
   }
 
   std::uint32_t context_of(ThreadCursor& cursor) {
@@ -278,6 +285,7 @@ Contexts build_contexts(const Session& session, const Tree& tree, const Options&
   const auto order = largest_first(processes, [&](std::size_t p) { return launches.of(p).size(); });
   const Backward backward = find_backward(session, tree, options.backward_with_forward);
   std::vector<std::vector<std::uint32_t>> begins(processes), entries(processes);
+  std::vector<std::uint64_t> undecided(processes);
   base::parallel_for(processes, calls.size() < 20000 ? 1 : options.threads, [&](std::size_t i) {
     const std::size_t p = order[i];
     const auto own = launches.of(p);
@@ -288,10 +296,12 @@ Contexts build_contexts(const Session& session, const Tree& tree, const Options&
     });
     ProcessSweep sweep(session, calls, tree, options, threads.of(p), place, backward);
     sweep.run(own, contexts.of_launch);
+    undecided[p] = sweep.undecided_launches_;
     begins[p] = std::move(sweep.begin_);
     entries[p] = std::move(sweep.entries_);
   });
 
+  for (const std::uint64_t launches_of_process : undecided) contexts.undecided_launches += launches_of_process;
   for (std::size_t p = 0; p < processes; ++p) {
     if (begins[p].size() <= 2) continue;
     const auto first_context = static_cast<std::uint32_t>(contexts.size() - 1);

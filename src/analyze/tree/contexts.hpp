@@ -29,6 +29,8 @@ struct Contexts {
   std::vector<std::uint32_t> begin{0, 0};  ///< entries of context c: [begin[c], begin[c + 1])
   std::vector<std::uint32_t> entries;      ///< occurrence | kInherited
   std::uint64_t foreign_launches = 0;      ///< launches of a thread or process that does not exist
+  /// Launches of threads without a range while several others had one open: none is inherited.
+  std::uint64_t undecided_launches = 0;
 
   [[nodiscard]] std::span<const std::uint32_t> of(std::uint32_t context) const {
     return {entries.data() + begin[context], begin[context + 1] - begin[context]};

@@ -7,8 +7,6 @@
 namespace rangescope::analyze {
 namespace {
 
-constexpr double kWorthTaking = 0.05;  // of a region's wall time: below it the estimate's own error is as large
-
 /// Of each occurrence what recording added. From the innermost outwards: an occurrence comes after the one around it.
 std::vector<std::uint32_t> recorded_in(const model::Session& session, const Tree& tree,
                                        const std::vector<model::RecordingCost>& costs,
@@ -117,6 +115,20 @@ void take_out_recording(const model::Session& session, Tree& tree) {
     cell.exclusive_ns -= std::min(cell.exclusive_ns, own);
   }
   tree.recorded_ns = std::move(taken);
+}
+
+double recorded_outside_ns(const model::Session& session, const Tree& tree) {
+  std::map<std::uint32_t, double> by_domain;
+  for (const Cell& cell : tree.cells) {
+    const bool is_pushed = cell.kind == model::RangeKind::kPushPop && !cell.module;
+    const bool is_on_top = is_pushed && cell.parent == kNone;
+    if (!is_on_top || cell.process >= session.processes.size()) continue;
+    const model::RecordingCost cost = model::recording_cost(session.processes[cell.process]);
+    by_domain[cell.domain] += static_cast<double>(cost.around) * (cell.closed + cell.unclosed);
+  }
+  double most_ns = 0;
+  for (const auto& [domain, recorded_ns] : by_domain) most_ns = std::max(most_ns, recorded_ns);
+  return most_ns;
 }
 
 }  // namespace rangescope::analyze

@@ -12,8 +12,15 @@
 
 namespace rangescope::analyze {
 
+/// Of a wall time: below it the estimate's own error is as large.
+inline constexpr double kWorthTaking = 0.05;
+
 /// Fills Tree::recorded_ns and takes it out of the wall sums of the cells. After link_nodes().
 void take_out_recording(const model::Session& session, Tree& tree);
+
+/// What recording the ranges at the top took outside of them. Of several domains that of the
+/// largest: ranges of the others lie inside it, or overlap it.
+[[nodiscard]] double recorded_outside_ns(const model::Session& session, const Tree& tree);
 
 /// Wall time of a closed occurrence, without what recording added.
 [[nodiscard]] inline std::int64_t wall_of(const model::Session& session, const Tree& tree, std::uint32_t occurrence) {

@@ -37,6 +37,21 @@ TEST(Recording, IsTakenOutOfShortRangesAndThoseAround) {
   EXPECT_EQ(outer.recording_ns, outer.profiler_ns);
 }
 
+TEST(Recording, IsNoTimeOfTheProgramBetweenRanges) {
+  for (const std::int64_t apart_ns : {100, 2000}) {
+    testing::SessionBuilder b;
+    const auto p = b.process(1), t = b.thread(p, 2);
+    b.session.processes[p].range_own_ns = 20;
+    b.session.processes[p].range_pair_ns = 60;
+    for (int i = 0; i < 10; ++i) b.range(t, "step", i * (1000 + apart_ns), i * (1000 + apart_ns) + 1000);
+    const auto report = analyze(b.session);
+    const double taken_ns = apart_ns == 100 ? 10 * 40 : 0;  // less than 5 % of the time between
+    EXPECT_EQ(report->outside->profiler_ns, taken_ns);
+    EXPECT_EQ(report->outside->between_ns, 9.0 * static_cast<double>(apart_ns) - taken_ns);
+    EXPECT_EQ(report->outside->wall_ns, report->outside->between_ns);
+  }
+}
+
 TEST(Recording, StaysInLongRanges) {
   for (const auto& region : Nested(10, 100'000).regions()) EXPECT_EQ(region.wall.profiler_ns, 0);
 }

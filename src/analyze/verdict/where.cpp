@@ -70,7 +70,7 @@ void find_outside(const Case& known, std::vector<model::Verdict>& out) {
   if (outside.late_ns >= kMattersOfRun * run)
     text += "; for " + format_ns(outside.late_ns) + " the GPU finishes what ranges launched";
   if (outside.profiler_ns > 0) {
-    text += "; programming counters took " + format_ns(outside.profiler_ns) + " more";
+    text += "; the profiler took " + format_ns(outside.profiler_ns) + " more";
     verdict.evidence["profiler_ns"] = outside.profiler_ns;
   }
   const double loop = run - outside.before_ns - outside.after_ns;

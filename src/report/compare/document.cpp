@@ -164,8 +164,28 @@ std::string shares_text(const std::vector<std::optional<double>>& shares) {
   return base::join(texts, ", ");
 }
 
-/// What changed, in one or two sentences: the largest significant change, how many others, or that none is.
-std::string comparison_sentence(const model::Comparison& comparison) {
+/// "encode in step is slower: its own CPU time from 326.2 ms to 461.2 ms per instance (+41.4 %).",
+/// the function that changed most; "" where none did significantly.
+std::string function_sentence(const model::Comparison& comparison) {
+  const model::ComparedRegion* region = functions_shown(comparison, "");
+  if (region == nullptr) return {};
+  const model::ComparedFunction& function = region->functions.front();
+  for (std::size_t side = 1; side < comparison.sides.size(); ++side) {
+    const Standing standing = function.self.changes[side - 1].standing;
+    if (standing != Standing::kMore && standing != Standing::kLess) continue;
+    const std::string subject = comparison.sides.size() > 2 ? side_letter(side) + ": " : "";
+    const ComparedValue& self = function.self;
+    std::string text = subject + base::printable(function.name) + " in " + region_label(*region);
+    text += fmt::format(" is {}: its own CPU time from {} to {} per instance ({}).", standing_text(self, side),
+                        side_value(self, 0), side_value(self, side), change_text(self, side));
+    return text;
+  }
+  return {};
+}
+
+/// What changed, in one or two sentences: the largest significant change of a region, how many
+/// others, or that none is.
+std::string regions_sentence(const model::Comparison& comparison) {
   const model::ComparedRegion* most = nullptr;
   std::size_t at = 0, of_side = 0;
   std::map<Standing, std::size_t> counts;
@@ -203,6 +223,14 @@ std::string comparison_sentence(const model::Comparison& comparison) {
   text += others == 0 ? " No other change is statistically significant."
                       : fmt::format(" In all, {} rose and {} fell significantly; {} did not change significantly.",
                                     base::counted(worse, "value"), better, noise);
+  return text;
+}
+
+/// Of regions, and of the function that is the likely cause.
+std::string comparison_sentence(const model::Comparison& comparison) {
+  std::string text = regions_sentence(comparison);
+  const std::string function = function_sentence(comparison);
+  if (!function.empty()) text += " " + function;
   return text;
 }
 

@@ -304,6 +304,26 @@ void Traces::finish_ranges() {
     extend(process(row.pid), row.start, row.end);
   }
   if (domains.guessed() > 0) lose("domain_guessed", domains.guessed(), std::string(Domains::kGuessed));
+  reopen_ranges();
+}
+
+/// nsys ends ranges that are open when the recording ends in the nanosecond of that. A thread cannot
+/// pop two in one.
+void Traces::reopen_ranges() {
+  if (resolution_ns() > 1) return;
+  std::int64_t latest = -kMost;
+  for (const model::Range& range : s_.ranges) latest = std::max(latest, range.end_ns);
+  using ThreadDomain = std::pair<std::uint32_t, std::uint32_t>;
+  std::map<ThreadDomain, std::set<std::int64_t>> starts_of;  // of ranges that end last
+  const auto ends_last = [&](const model::Range& range) {
+    return range.kind == model::RangeKind::kPushPop && range.end_ns == latest;
+  };
+  for (const model::Range& range : s_.ranges)
+    if (ends_last(range)) starts_of[{range.thread, range.domain}].insert(range.start_ns);
+  for (model::Range& range : s_.ranges) {
+    if (!ends_last(range)) continue;
+    if (starts_of[{range.thread, range.domain}].size() > 1) range.end_ns = model::kOpen;
+  }
 }
 
 void Traces::finish_works() {

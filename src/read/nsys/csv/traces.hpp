@@ -106,6 +106,7 @@ class Traces {
   void finish_ranges();
   void finish_works();
   void finish_executions();
+  void reopen_ranges();
   void finish_calls();
   void add_losses();
   void lose(model::LossKind kind, std::uint64_t count, std::string detail);
