@@ -164,18 +164,28 @@ std::string shares_text(const std::vector<std::optional<double>>& shares) {
   return base::join(texts, ", ");
 }
 
+bool is_significant(const Change& change) {
+  return change.standing == Standing::kMore || change.standing == Standing::kLess;
+}
+
+/// Of the program itself or of a Python file: "memcpy [libc.so.6]" is what one of these called.
+bool is_own(const model::ComparedFunction& function) {
+  return !function.name.ends_with(']');
+}
+
 /// "encode in step is slower: its own CPU time from 326.2 ms to 461.2 ms per instance (+41.4 %).",
-/// the function that changed most; "" where none did significantly.
+/// the function of the program that changed most; "" where none did significantly.
 std::string function_sentence(const model::Comparison& comparison) {
   const model::ComparedRegion* region = functions_shown(comparison, "");
   if (region == nullptr) return {};
-  const model::ComparedFunction& function = region->functions.front();
-  for (std::size_t side = 1; side < comparison.sides.size(); ++side) {
-    const Standing standing = function.self.changes[side - 1].standing;
-    if (standing != Standing::kMore && standing != Standing::kLess) continue;
-    const std::string subject = comparison.sides.size() > 2 ? side_letter(side) + ": " : "";
+  for (const model::ComparedFunction& function : region->functions) {
     const ComparedValue& self = function.self;
-    std::string text = subject + base::printable(function.name) + " in " + region_label(*region);
+    const auto change = std::ranges::find_if(self.changes, is_significant);
+    if (change == self.changes.end() || !is_own(function)) continue;
+    const auto side = static_cast<std::size_t>(change - self.changes.begin()) + 1;
+    std::string text;
+    if (comparison.sides.size() > 2) text = side_letter(side) + ": ";
+    text += base::printable(function.name) + " in " + region_label(*region);
     text += fmt::format(" is {}: its own CPU time from {} to {} per instance ({}).", standing_text(self, side),
                         side_value(self, 0), side_value(self, side), change_text(self, side));
     return text;
