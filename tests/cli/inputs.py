@@ -74,6 +74,9 @@ class Import(Files):
     def test_files_of_one_name_stay_apart(self):
         os.mkdir(self.path("rank1"))
         twin = shutil.copy(ZOO, self.path("rank1/zoo.sqlite"))
+        with sqlite3.connect(twin) as database:  # a copy would count once
+            database.execute("update TARGET_INFO_SESSION_START_TIME set utcEpochNs = utcEpochNs + 1000")
+        database.close()
         self.assertEqual(self.tool("runs", "import", ZOO, twin).returncode, 0)
         self.assertEqual([f["file"] for f in self.file("import.json")["files"]], ["nsys/zoo.sqlite", "nsys/zoo-2.sqlite"])
         decode = cases.aggregate(self.report("latest"))[("", "push_pop", ("decode",))]

@@ -255,6 +255,28 @@ class Readers(unittest.TestCase):
 
     # Names.
 
+    def test_printed_names_can_be_selected(self):
+        names = ["a/b", "a > b", "user@host", "std::pair<int, char>::push(int&&, char const*)", " lead and trail ", "a,b;c", "decode/",
+                 "<script>alert(1)</script>", "=cmd|' /C calc'!A0", "../../etc/passwd", "latin1 \udce9t", "layer_3", "layer_30"]
+        path = f"{self.folder}/names.sqlite"
+        shutil.copy(f"{GOLDEN}/nsys/cpu.sqlite", path)
+        with sqlite3.connect(path) as database:
+            cursor = database.execute("select * from NVTX_EVENTS where eventType = 59 limit 1")
+            row = dict(zip([column[0] for column in cursor.description], cursor.fetchone()))
+            database.execute("delete from NVTX_EVENTS where eventType in (59, 60)")
+            places = ", ".join("cast(? as text)" if column == "text" else "?" for column in row)
+            for number, name in enumerate(names):
+                start = row["start"] + 10_000 * number
+                event = {**row, "start": start, "end": start + 5000, "textId": None, "text": os.fsencode(name)}
+                database.execute(f"insert into NVTX_EVENTS ({', '.join(row)}) values ({places})", list(event.values()))
+        database.close()
+        shown = [region["path"] for region in self.report(path)["regions"]]
+        self.assertEqual(len(shown), len(names))
+        for region in shown:
+            done = cases.run([TOOL, "report", path, f"--include={region[-1]}", "-f", "json"], cwd=self.folder)
+            self.assertEqual(done.returncode, 0, f"{region}: {done.stderr}")
+            self.assertEqual([found["path"] for found in json.loads(done.stdout)["regions"]], [region])
+
     def test_a_bad_escape(self):
         report = self.report("badesc.pt.trace.json")
         self.assertIn("C:\\Users\\x", [region["path"][-1] for region in report["regions"]])

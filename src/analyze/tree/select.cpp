@@ -46,6 +46,44 @@ std::string nearest_ranges(const Tree& tree, const model::Session& session, std:
   return text;
 }
 
+/// Names as tables print them hold what an expression means otherwise: "a/b", "f, g", "x;y".
+class PrintedNames {
+ public:
+  explicit PrintedNames(std::span<const model::RangeTerm> terms) {
+    for (const model::RangeTerm& term : terms) written_.push_back(term.written);
+    if (written_.size() > 1) written_.push_back(base::join(written_, ";"));
+  }
+
+  /// Is it the name of that range, or its path?
+  [[nodiscard]] bool are_of(const Tree& tree, const model::Session& session, std::uint32_t node) const {
+    std::vector<std::string> path;
+    for (const std::string_view name : path_of(tree, session, node)) path.push_back(base::printable(name));
+    const std::string name(base::trim(path.back())), whole_path = base::join(path, " > ");
+    const auto is_it = [&](const std::string& text) { return text == name || text == whole_path; };
+    return std::ranges::any_of(written_, is_it);
+  }
+
+ private:
+  std::vector<std::string> written_;
+};
+
+/// Ranges with a name that `ranges` includes as it is printed, and those inside them.
+void select_printed(const Tree& tree, const model::Session& session, const model::RangeSelection& ranges,
+                    std::vector<char>& selected, std::vector<char>& included) {
+  const PrintedNames printed(ranges.include);
+  std::vector<char> is_named(tree.nodes.size());
+  for (const std::uint32_t node : tree.depth_first) {
+    const std::uint32_t parent = tree.nodes[node].parent;
+    const bool is_inside = parent != kNone && is_named[parent] != 0;
+    if (!is_inside && !printed.are_of(tree, session, node)) continue;
+    is_named[node] = 1;
+    std::ranges::fill(included, 1);
+    const model::RangeState state = state_of(tree, session, node);
+    const auto leaves_out = [&](const model::RangeTerm& term) { return term.chooses(state); };
+    selected[node] = std::ranges::none_of(ranges.exclude, leaves_out) ? 1 : 0;
+  }
+}
+
 }  // namespace
 
 base::Result<std::vector<char>> select_nodes(const Tree& tree, const model::Session& session, const Options& options,
@@ -66,6 +104,7 @@ base::Result<std::vector<char>> select_nodes(const Tree& tree, const model::Sess
     }
   }
   const auto none = [](const std::vector<char>& list) { return std::find(list.begin(), list.end(), 1) == list.end(); };
+  if (!include.empty() && none(included)) select_printed(tree, session, options.ranges, selected, included);
   if (!include.empty() && none(included)) {
     const std::string what = "no range matches '" + base::join(model::written_of(include), "' or '") + "'";
     if (tree.nodes.empty()) {

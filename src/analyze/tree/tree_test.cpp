@@ -123,6 +123,22 @@ TEST(Tree, ProcessesThatLeaveAFewRangesOpenAreAsRecorded) {
   EXPECT_EQ(tree_text(b.session), "f: 0+1 0 0\n  f: 0+1 0 0\n    f: 0+1 0 0\n");
 }
 
+TEST(Tree, ARangeIsFoundByItsNameAsPrinted) {
+  SessionBuilder b;
+  const auto t = b.thread(b.process(1), 1);
+  b.range(t, "a/b", 0, 50);
+  b.range(t, "inner", 10, 20);
+  b.range(t, "other", 60, 80);
+  const auto shown = [&](const std::string& include, const std::vector<std::string>& exclude = {}) {
+    Options options;
+    options.ranges = *model::RangeSelection::parse({include}, exclude);
+    return tree_text(b.session, options);
+  };
+  EXPECT_EQ(shown("a/b"), "a/b: 1 50 40\n  inner: 1 10 10\n");
+  EXPECT_EQ(shown("a/b", {"inner"}), "a/b: 1 50 40\n");
+  EXPECT_EQ(shown("a/b > inner"), "inner: 1 10 10\n");
+}
+
 TEST(Tree, DeepRecursionEndsAtADepthAndCountsNoTimeTwice) {
   SessionBuilder b;
   const auto t = b.thread(b.process(1), 1);
