@@ -9,6 +9,7 @@
 #include "base/version.hpp"
 #include "collect/native/trim.hpp"
 #include "doctor/causes.hpp"
+#include "profile/cuda/cuda_error.hpp"
 #include "profile/look.hpp"
 #include "profile/sampling.hpp"
 #include "profile/stage.hpp"
@@ -223,6 +224,8 @@ base::Result<void> read_native(Run& run, const std::string& folder, const fs::pa
   seen.report = session.has_value();
   if (session) {
     seen.results = model::count_ranges(*session) + session->kernels.size();
+    const std::vector<std::string> command = run.config.list("workload.command");
+    if (!look && !command.empty()) explain_missing_cuda(captures, command.front(), !ran.ended.ok(), *session);
     run.by_native.session = std::move(*session);
     run.by_native.path = captures;
     const auto phases = run.args.native.extra_env.find(wire::kPhases);  // --functions is in the configuration

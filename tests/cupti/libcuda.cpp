@@ -176,7 +176,9 @@ void standin_set_hooks(const standin::Hooks* given) {
   hooks = *given;
 }
 
+// STANDIN_INIT_ERROR: the machine has a driver, but cuInit fails.
 CUresult cuInit(unsigned) {
+  if (const char* error = std::getenv("STANDIN_INIT_ERROR")) return static_cast<CUresult>(std::atoi(error));
   const std::lock_guard<std::mutex> guard(lock);
   if (up) return CUDA_SUCCESS;
   up = true;
@@ -185,6 +187,16 @@ CUresult cuInit(unsigned) {
       if (auto* start = reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"))) start();
     }
   }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorName(CUresult error, const char** text) {
+  *text = error == CUDA_ERROR_NO_DEVICE ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR_UNKNOWN";
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorString(CUresult error, const char** text) {
+  *text = error == CUDA_ERROR_NO_DEVICE ? "no CUDA-capable device is detected" : "unknown error";
   return CUDA_SUCCESS;
 }
 

@@ -20,6 +20,7 @@
 #include "read/join.hpp"
 #include "read/native/chunks.hpp"
 #include "read/native/cpu.hpp"
+#include "read/native/cuda_error.hpp"
 #include "read/native/gpu.hpp"
 #include "read/native/samples.hpp"
 #include "read/native/trace.hpp"
@@ -378,6 +379,7 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
   set_span(launched, session);
   if (session.clock.kind.empty()) session.clock = {"CLOCK_MONOTONIC", launched.start_ns, launched.start_unix_ns, {}};
   if (folder && options.kernels) read_cpu_files(path, session);
+  if (folder) note_cuda_error(path, session);
   if (launched.window > 0) {
     losses.add("window_edge", cut_to_window(launched, options.keep_begins, session), kWindowEdge);
     session.windows.front().length_ns = session.end_ns - session.begin_ns;
