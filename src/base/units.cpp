@@ -1,8 +1,11 @@
 #include "base/units.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 namespace rangescope::base {
 namespace {
@@ -26,6 +29,23 @@ std::string format_ns(double nanoseconds) {
   if (size < 1e6) return digits(nanoseconds / 1e3) + " us";
   if (size < 1e9) return digits(nanoseconds / 1e6) + " ms";
   return digits(nanoseconds / 1e9) + " s";
+}
+
+std::string format_ns_interval(double nanoseconds, double error_ns) {
+  if (!std::isfinite(nanoseconds) || !std::isfinite(error_ns)) return format_ns(nanoseconds);
+  constexpr std::array<std::pair<double, const char*>, 4> kUnits = {{{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}}};
+  const double larger_ns = std::max(std::fabs(nanoseconds), std::fabs(error_ns));
+  const auto* unit = std::ranges::find_if(kUnits, [&](const auto& candidate) { return larger_ns >= candidate.first; });
+  if (unit == kUnits.end()) return format_ns(nanoseconds);
+
+  const auto& [unit_ns, unit_name] = *unit;
+  constexpr int kMostDecimals = 3;
+  int decimals = 2;
+  if (larger_ns / unit_ns >= 10) decimals = 1;
+  if (larger_ns / unit_ns >= 100) decimals = 0;
+  const double error = error_ns / unit_ns;
+  while (error > 0 && error < 0.5 * std::pow(10, -decimals) && decimals < kMostDecimals) ++decimals;
+  return fmt::format("{:.{}f} ± {:.{}f} {}", nanoseconds / unit_ns, decimals, error, decimals, unit_name);
 }
 
 std::string format_bytes(double bytes) {

@@ -74,6 +74,9 @@ void bind_native(const Arguments& command, collect::native::Options& options) {
              "Write auto (all of a PyTorch program), off, or how many levels from the outermost: 3");
     options.extra_env[wire::kModules] = text;
   });
+  app.add_option("--memory", [&options](const std::string& text) {
+    if (text != "auto") options.extra_env[wire::kMemory] = text;
+  });
   const std::function<void(const std::vector<std::string>&)> choose = [&options](const auto& patterns) {
     options.extra_env[wire::kFunctions] = lines_of("--functions", patterns);
   };

@@ -31,6 +31,8 @@ struct Allocator {
   std::int64_t first_ns = 0;  ///< its first and last event
   std::int64_t last_ns = 0;
   BlockSizes sizes = BlockSizes::kRecorded;
+  bool is_cut = false;                  ///< events before the first were dropped
+  std::uint64_t stated_peak_bytes = 0;  ///< of the whole program, by its own statistics; 0: unknown
 };
 
 /// A block of memory from its allocation to its free. 48 bytes: there may be ten million.

@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "read/append_allocators.hpp"
 #include "read/index.hpp"
 #include "read/open_ranges.hpp"
 
@@ -358,34 +359,12 @@ class Appender {
   }
 
   void allocators() {
-    model::Allocators &from = from_.allocators, &to = to_.allocators;
-    const std::uint32_t allocators = count(to.allocators);
-    const std::uint32_t frames = count(to.frames), stacks = count(to.stacks);
-    for (model::Allocator& allocator : from.allocators) {
-      place(allocator);
-      move_time(allocator.first_ns);
-      move_time(allocator.last_ns);
-    }
-    const auto shift = [&](auto& item) {
-      item.allocator += allocators;
-      if constexpr (requires { item.stack; }) add(item.stack, stacks);
+    const auto place_at = [this](auto& item) {
       place(item);
+      if constexpr (requires { item.first_ns; }) move_time(item.first_ns), move_time(item.last_ns);
     };
-    std::ranges::for_each(from.allocations, shift);
-    std::ranges::for_each(from.reserved, shift);
-    std::ranges::for_each(from.failures, shift);
-    for (model::AllocationFrame& frame : from.frames) {
-      frame.function = text(frame.function);
-      frame.file = text(frame.file);
-    }
-    for (std::vector<std::uint32_t>& stack : from.stacks)
-      for (std::uint32_t& frame : stack) frame += frames;
-    move(from.allocators, to.allocators);
-    move(from.allocations, to.allocations);
-    move(from.reserved, to.reserved);
-    move(from.failures, to.failures);
-    move(from.frames, to.frames);
-    move(from.stacks, to.stacks);
+    append_allocators(std::move(from_.allocators), to_.allocators, place_at,
+                      [this](model::StringId id) { return text(id); });
   }
 
   Session& to_;

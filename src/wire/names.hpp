@@ -20,6 +20,7 @@ inline constexpr char kCudaCalls[] = "RANGESCOPE_CUDA_CALLS";             ///< f
 inline constexpr char kCallDetails[] = "RANGESCOPE_CALL_DETAILS";
 inline constexpr char kLaunchRecords[] = "RANGESCOPE_LAUNCH_RECORDS";  ///< "callback": launches are noted by callbacks
 inline constexpr char kModules[] = "RANGESCOPE_MODULES";      ///< "off", or how many levels: modules of PyTorch
+inline constexpr char kMemory[] = "RANGESCOPE_MEMORY";        ///< "off", "stacks": PyTorch's recorder of memory
 inline constexpr char kFunctions[] = "RANGESCOPE_FUNCTIONS";  ///< of Python, by lines "name=pattern"
 inline constexpr char kPhases[] = "RANGESCOPE_PHASES";        ///< lines beside those known; "off": none
 inline constexpr int kMostFunctions = 100;                    ///< lines of each

@@ -8,6 +8,7 @@ import collections
 import gzip
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -55,7 +56,7 @@ class Modules(unittest.TestCase):
     def tearDown(self):
         shutil.rmtree(self.folder)
 
-    def profile(self, python, *scene, real=False, words=("--modules", "64"), options=(), expect=0):
+    def profile(self, python, *scene, real=False, words=("--modules", "64"), options=(), expect=0, lossy=False):
         env = self.env if real else {**self.env, "SMALL": f"{HERE}/small"}
         shutil.rmtree(f"{self.folder}/run", ignore_errors=True)
         done = cases.run([f"{BIN}/rangescope", "profile", "--no-project", "--cpu", "off", "--sample", "off", "--run-dir", "run",
@@ -69,7 +70,7 @@ class Modules(unittest.TestCase):
             report = json.load(f)
         with open(f"{SOURCE}/docs/formats/report.schema.json", encoding="utf-8") as f:
             self.assertEqual(json_schema.errors(report, json.load(f)), [])
-        self.assertEqual([loss for loss in report["losses"] if loss["severity"] != "info"], [])
+        self.assertEqual([loss for loss in report["losses"] if loss["severity"] != "info" and not lossy], [])
         return report
 
     def seen(self, report):
@@ -121,6 +122,73 @@ class Modules(unittest.TestCase):
             with self.subTest(version):
                 report = self.profile(python, "hooks", "in_a_row", "7")
                 self.assertEqual({r["occurrences"] for r in report["regions"]}, {7})
+
+    def torch_python(self):
+        """The library by which PyTorch is known, before CUDA is initialised."""
+        source = f"{self.folder}/empty.c"
+        with open(source, "w") as file:
+            file.write("int rangescope_stands_in;")
+        self.env["TORCH_PYTHON"] = f"{self.folder}/libtorch_python.so"
+        compile_c(source, self.env["TORCH_PYTHON"], "-shared", "-fPIC")
+
+    def memory(self, python, *scene, words=("--modules", "64"), **options):
+        report = self.profile(python, "hooks", "memory", *scene, words=words, **options)
+        return report, json.loads(self.out)
+
+    def losses(self, report):
+        return [loss["kind"] for loss in report["losses"] if loss["kind"].startswith("memory")]
+
+    def test_memory_by_module(self):
+        """PyTorch's recorder is turned on from outside: the peak to the byte, and each part of it by use and module."""
+        self.torch_python()
+        for version, python in PYTHONS.items():
+            with self.subTest(version):
+                report, truth = self.memory(python, "6")
+                memory, = report["memory"]
+                self.assertEqual((memory["allocator"], memory["peak_bytes"]), ("PyTorch", truth["peak"]))
+                self.assertEqual(self.losses(report), [])
+                parts = collections.Counter()
+                for part in memory["parts"]:
+                    owner = part["owner"].split(" > ")[-1].partition(" (")[0]
+                    owner = re.sub(r"step \d+", "outside", owner)  # in no module
+                    is_model = part["use"] in ("parameters", "older")
+                    parts["parameters" if is_model else owner] += part["bytes"]
+                folded = collections.Counter()
+                for owner, size in truth["by"].items():
+                    folded[re.sub(r"\d", "#", owner)] += size
+                self.assertEqual(parts, +folded)
+                layers = self.one(report, "Model", "model")["memory"]
+                self.assertEqual(layers["allocations"], 6 * (1 + 4 * 3))
+
+    def test_lines_that_allocate(self):
+        self.torch_python()
+        report, truth = self.memory("/usr/bin/python3", "6", words=("--memory", "stacks", "--modules", "64"))
+        owners = " ".join(part["owner"] for part in report["memory"][0]["parts"])
+        self.assertRegex(owners, r"allocate \(program.py:\d+\)")
+        self.assertEqual(report["memory"][0]["peak_bytes"], truth["peak"])
+
+    def test_memory_that_is_not_recorded(self):
+        self.torch_python()
+        for words, expect in ((("--memory", "off"), []), ((), ["memory_not_recorded"])):
+            report, _ = self.memory("/usr/bin/python3", "6", *(() if words else ("old",)), words=(*words, "--modules", "64"))
+            self.assertNotIn("memory", report)
+            self.assertEqual(self.losses(report), expect)
+
+    def test_a_program_that_records_its_memory_keeps_its_settings(self):
+        """Seven events are kept, with stacks: those are saved."""
+        self.torch_python()
+        report, _ = self.memory("/usr/bin/python3", "6", "own")
+        self.assertLess(report["memory"][0]["allocations"], 7)
+
+    def test_a_fork_saves_nothing(self):
+        self.torch_python()
+        report, truth = self.memory("/usr/bin/python3", "6", "fork")
+        self.assertEqual(report["memory"][0]["peak_bytes"], truth["peak"])
+
+    def test_a_program_that_leaves_without_pythons_exit(self):
+        self.torch_python()
+        report, _ = self.memory("/usr/bin/python3", "6", "leave", lossy=True)
+        self.assertEqual(self.losses(report), ["memory_not_saved"])
 
     def test_threads_have_frames_of_their_own(self):
         for version, python in PYTHONS.items():

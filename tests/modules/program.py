@@ -3,7 +3,9 @@
 The truth is PyTorch's own: forward hooks of this program keep the stack of modules (`hooks`), or the module writes its name
 itself. Launches go to the stand-in driver ($STANDIN_CUDA). With a real PyTorch each operator makes one, by a dispatch mode.
 """
+import collections
 import ctypes
+import json
 import os
 import pickle
 import sys
@@ -18,6 +20,8 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
 REAL = hasattr(torch, "Tensor")
+if "TORCH_PYTHON" in os.environ:
+    ctypes.CDLL(os.environ["TORCH_PYTHON"])
 autograd = ctypes.CDLL(os.environ["AUTOGRAD"]) if "AUTOGRAD" in os.environ else None  # part of PyTorch: before CUDA
 cuda = ctypes.CDLL(os.environ["STANDIN_CUDA"], mode=ctypes.RTLD_GLOBAL)
 cuda.cuLaunchKernel.argtypes = [ctypes.c_void_p] + [ctypes.c_uint] * 7 + [ctypes.c_void_p] * 3
@@ -228,6 +232,54 @@ def gradients(passes):
             net(data).mean().backward()
 
 
+class Memory:
+    """A training loop's allocations, which the program counts itself: bytes by module at the peak."""
+    KIB = 1024
+
+    def __init__(self):
+        self.memory, self.in_use, self.peak = torch.cuda.memory, collections.Counter(), collections.Counter()
+        self.addresses = []
+
+    def allocate(self, owner, kib):
+        self.in_use[owner] += kib * self.KIB
+        if sum(self.in_use.values()) > sum(self.peak.values()):
+            self.peak = self.in_use.copy()
+        return owner, kib, self.memory.allocate(kib * self.KIB)
+
+    def free(self, allocation):
+        owner, kib, address = allocation
+        self.in_use[owner] -= kib * self.KIB
+        self.memory.free(address)
+
+    def train(self, model, count):
+        sizes = {"attention": 300, "up": 500, "down": 100, "embed": 900, "head": 700}
+        kernel = globals()["launch"]
+        parameters = [self.allocate("parameters", kib) for kib in (4000, 6000)]
+        for _ in range(20):  # instructions, so that the recorder is on
+            kernel("outside")
+        parameters.append(self.allocate("parameters", 8000))
+        kernel("outside")  # which fills it
+        activations = []
+
+        def operator(name=None):
+            """As one of PyTorch: the result is allocated, then a kernel fills it."""
+            kib = sizes.get(here().rpartition(".")[2])
+            if kib:
+                activations.append(self.allocate(here(), kib))
+            kernel(name)
+        globals()["launch"] = operator
+        for _ in range(count):
+            model(1)
+            temporary = self.allocate("outside", 50)
+            kernel("outside")
+            self.free(temporary)
+            while activations:
+                self.free(activations.pop())
+        for allocation in parameters:
+            self.free(allocation)
+        print(json.dumps({"peak": self.memory.max_memory_allocated(), "by": self.peak}))
+
+
 def launch_in(model):
     model.head(1)
 
@@ -329,6 +381,20 @@ def main():
             in_mode(mode, step)
     elif scene == "gradients":  # the largest size in an operator's arguments tells the layer
         gradients(int(rest[0]))
+    elif scene == "memory":
+        torch.cuda.init()
+        for word in rest[1:]:
+            if word == "own":
+                torch.cuda.memory._record_memory_history(context="all", max_entries=7)
+            elif word == "old":
+                torch.cuda.memory.OLD = True
+        launch("outside")
+        Memory().train(model, int(rest[0]))
+        if "fork" in rest and os.fork() == 0:
+            sys.exit(0)
+        if "leave" in rest:
+            sys.stdout.flush()
+            os._exit(0)
     elif scene == "compiled":  # as Inductor writes it; the kernels say which nodes they compute
         name = "c" + "ab2" * 17
         os.makedirs(f"{rest[0]}/ab")

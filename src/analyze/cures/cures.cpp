@@ -60,8 +60,7 @@ bool has_timeline(const model::Session& session) {
   const bool has_work = !session.kernels.empty() || !session.copies.empty();
   const bool is_complete = !session.unrecorded.kernels && !session.unrecorded.copies &&
                            !session.unrecorded.calls && session.gpu_pauses.empty();
-  return has_work && is_complete && !session.launches.empty() &&
-         operations_of(session) <= kMostOperations;
+  return has_work && is_complete && !session.launches.empty();
 }
 
 const model::Peaks* peaks_of(const model::Session& session, const Reference& reference,
@@ -161,21 +160,6 @@ class Selection {
 
 // ---- Lines
 
-/// "369 ± 25 ms": both with as many digits as the first needs.
-std::string interval_text(double ns, double error_ns) {
-  constexpr std::pair<double, const char*> kUnits[] = {
-      {1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
-  const auto* unit =
-      std::ranges::find_if(kUnits, [&](const auto& candidate) { return ns >= candidate.first; });
-  if (unit == std::end(kUnits)) return base::format_ns(ns);
-  const double value = ns / unit->first;
-  int decimals = 2;
-  if (value >= 10) decimals = 1;
-  if (value >= 100) decimals = 0;
-  return fmt::format("{:.{}f} ± {:.{}f} {}", value, decimals, error_ns / unit->first, decimals,
-                     unit->second);
-}
-
 /// How many threads are in the loop at once: what each of them saves, the run saves once.
 double side_by_side(const std::vector<Span>& loop) {
   analyze::Spans spans;
@@ -201,10 +185,12 @@ std::optional<std::uint32_t> region_of(const model::Report& report,
   return std::nullopt;
 }
 
-std::string loop_text(const Recording& recording) {
-  if (recording.loop_name().empty()) return "the program";
-  if (recording.loop().size() == 1) return recording.loop_name();
-  return fmt::format("all {} of {}", recording.loop().size(), recording.loop_name());
+/// "all 48 instances of step take": the subject of a time and its verb.
+std::string loop_takes(const Recording& recording) {
+  if (recording.loop_name().empty()) return "the program takes";
+  const std::size_t instances = recording.loop().size();
+  if (instances == 1) return recording.loop_name() + " takes";
+  return fmt::format("all {} instances of {} take", instances, recording.loop_name());
 }
 
 class Lines {
@@ -263,11 +249,11 @@ class Lines {
     std::string shares = base::format_share(of_loop);
     constexpr double kSameShare = 0.95;
     if (of_run < kSameShare * of_loop) shares += "; " + base::format_share(of_run) + " of the run";
-    const std::string saving =
-        is_bound_ ? "at most " + base::format_ns(saves_ns) : interval_text(saves_ns, error_ns);
+    const std::string saving = is_bound_ ? "at most " + base::format_ns(saves_ns)
+                                         : base::format_ns_interval(saves_ns, error_ns);
     const bool is_first = choice.before_ns >= first_ns;
-    return fmt::format("{}; {}, {} takes {} instead of {}: saves {}{} ({})",
-                       choice.candidate->observation, cure.done, loop_text(recording_),
+    return fmt::format("{}; {}, {} {} instead of {}: saves {}{} ({})",
+                       choice.candidate->observation, cure.done, loop_takes(recording_),
                        base::format_ns(choice.after_ns), base::format_ns(choice.before_ns), saving,
                        is_first ? "" : " more", shares);
   }
@@ -300,6 +286,14 @@ void add_cures(const model::Session& session, const Reference& reference, const 
                model::Report& report) {
   constexpr std::size_t kMostLines = 5;
   if (!has_timeline(session)) return;
+  if (const std::size_t operations = operations_of(session); operations > kMostOperations) {
+    report.notes.push_back(fmt::format(
+        "cures were not looked for: {} calls, kernels and copies are more than {}; record a part "
+        "of the program: rangescope profile --for 10s",
+        base::format_count(static_cast<std::int64_t>(operations)),
+        base::format_count(kMostOperations)));
+    return;
+  }
   const auto tracing_ns = static_cast<std::int64_t>(reference.replay_costs.tracing_ns.expected);
   const Recording recording(session, peaks_of(session, reference, device), tracing_ns);
   if (recording.loop().empty() || recording.instances().empty()) return;

@@ -384,6 +384,16 @@ TEST(CureLines, NoneWithoutTheWorkOfTheGpu) {
   EXPECT_TRUE(report.verdict.empty());
 }
 
+TEST(CureLines, ASessionThatIsTooLargeIsANote) {
+  Steps steps = launch_bound();
+  steps.session().memsets.resize(500'000);
+  model::Report report;
+  add_cures(steps.session(), reference(), "", report);
+  EXPECT_TRUE(report.verdict.empty());
+  ASSERT_EQ(report.notes.size(), 1u);
+  EXPECT_NE(report.notes[0].find("more than 500,000; record a part"), std::string::npos);
+}
+
 TEST(CureCatalog, TheManualHasIt) {
   const auto page =
       base::read_file(std::filesystem::path(base::source_dir) / "docs/manual/cures.md");

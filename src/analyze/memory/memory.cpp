@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyze/memory/asked_points.hpp"
 #include "analyze/memory/owners.hpp"
 #include "analyze/memory/usage.hpp"
 #include "analyze/memory/uses.hpp"
@@ -29,30 +30,6 @@ constexpr double kLeastGrowth = 4096;  ///< bytes a step
 bool is_larger(const MemoryPart& a, const MemoryPart& b) {
   if (a.bytes != b.bytes) return a.bytes > b.bytes;
   return std::tie(a.use, a.owner) < std::tie(b.use, b.owner);
-}
-
-/// The points of a session at which memory was asked for, as calls of their threads.
-struct AskedPoints {
-  std::vector<model::Launch> calls;
-  std::vector<std::uint32_t> of_allocation;  ///< index into `calls`; kNone of what is older
-  std::vector<std::uint32_t> of_failure;
-};
-
-AskedPoints asked_points(const Session& session) {
-  AskedPoints points;
-  const auto add = [&](std::uint32_t thread, std::int64_t at_ns) {
-    if (thread >= session.threads.size()) return kNone;
-    model::Launch& call = points.calls.emplace_back();
-    call.start_ns = call.end_ns = at_ns;
-    call.thread = thread;
-    return static_cast<std::uint32_t>(points.calls.size() - 1);
-  };
-  for (const Allocation& allocation : session.allocators.allocations)
-    points.of_allocation.push_back(allocation.older ? kNone
-                                                    : add(allocation.thread, allocation.start_ns));
-  for (const model::FailedAllocation& failure : session.allocators.failures)
-    points.of_failure.push_back(add(failure.thread, failure.at_ns));
-  return points;
 }
 
 /// What an allocator held of its device over time.

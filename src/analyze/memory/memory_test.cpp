@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "analyze/analyze.hpp"
+#include "analyze/memory/asked_points.hpp"
 #include "analyze/memory/usage.hpp"
 #include "analyze/session_test.hpp"
 
@@ -148,6 +150,63 @@ TEST(Memory, AlikeOwnersAreOne) {
   builder.allocation(610, 1000, 1);
   EXPECT_EQ(parts_text(builder.report().memory[0]),
             "temporary of layer.#: 20 MiB\ntemporary of head: 1 MiB\n");
+}
+
+/// PyTorch's recorder names no threads: what launches next, and on which thread, says whose it is.
+TEST(AskedPoints, WithoutAThreadTheNextLaunchSaysWhere) {
+  MemoryBuilder builder;
+  model::Session& session = builder.session;
+  const std::uint32_t backward = builder.thread(0, 200);
+  builder.launch(0, 100, 110);
+  builder.launch(backward, 200, 210);
+  builder.launch(0, 250, 260, model::LaunchKind::kSynchronize);
+  builder.launch(0, 300, 310);
+  builder.range("late", 295, 400);
+  for (const std::int64_t at_ns : {-5, 90, 105, 190, 240, 500})
+    builder.allocation(at_ns, at_ns + 1, 1);
+  session.allocators.allocations[0].older = true;
+  for (model::Allocation& allocation : session.allocators.allocations)
+    allocation.thread = model::kNone;
+  model::FailedAllocation& failure = session.allocators.failures.emplace_back();
+  failure.at_ns = 120;
+
+  const AskedPoints points = asked_points(session);
+  ASSERT_EQ(points.of_allocation.size(), 6u);
+  const auto place = [&](std::uint32_t point) {
+    if (point == model::kNone) return std::string("nowhere");
+    const model::Launch& call = points.calls[point];
+    return std::to_string(call.start_ns) + " on " + std::to_string(call.thread);
+  };
+  EXPECT_EQ(place(points.of_allocation[0]), "nowhere") << "it was there before";
+  EXPECT_EQ(place(points.of_allocation[1]), "100 on 0");
+  EXPECT_EQ(place(points.of_allocation[2]), "105 on 0") << "inside of the call";
+  EXPECT_EQ(place(points.of_allocation[3]), "200 on 1");
+  EXPECT_EQ(place(points.of_allocation[4]), "240 on 0") << "a range begins before the launch";
+  EXPECT_EQ(place(points.of_allocation[5]), "nowhere") << "nothing follows";
+  EXPECT_EQ(place(points.of_failure[0]), "200 on 1");
+}
+
+/// A recording from the program's start: weights are there before the first module is called, and
+/// outlive the last step.
+TEST(Memory, ParametersOfAWholeProgram) {
+  MemoryBuilder builder;
+  builder.allocation(5, 5000, 10);  // freed when main() returns
+  for (const std::int64_t step : {1000, 2000, 3000}) {
+    builder.session.ranges[builder.range("Model", step, step + 500)].module = true;
+    builder.session.ranges[builder.range("optimizer step", step + 600, step + 700)].module = true;
+    builder.allocation(step + 10, step + 550, 7);
+    builder.allocation(step + 400, step + 1200, 10);
+  }
+  builder.allocation(1650, 5000, 20);
+  std::ranges::stable_sort(builder.session.allocators.allocations, {},
+                           &model::Allocation::start_ns);
+  const model::Report report = builder.report();
+  std::map<std::string_view, double> uses;
+  for (const model::MemoryPart& use : report.memory.at(0).uses)
+    uses[model::memory_use_name(use.use)] = use.bytes / kMiB;
+  EXPECT_EQ(uses["parameters"], 10);
+  EXPECT_EQ(uses["optimizer state"], 20);
+  EXPECT_EQ(uses["gradients"], 10);
 }
 
 }  // namespace memory_test

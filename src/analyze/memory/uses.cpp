@@ -19,8 +19,8 @@ bool begins_earlier(const TimeSpan& a, const TimeSpan& b) {
 }
 
 /// The ends of the range that is repeated most of those that no other range of their thread
-/// contains.
-std::vector<std::int64_t> ends_of_repeated_range(const Session& session) {
+/// contains: of the program's own, or of calls of modules.
+std::vector<std::int64_t> ends_of_repeated_range(const Session& session, bool of_modules) {
   struct Repeated {
     std::int64_t total_ns = 0;
     std::vector<std::int64_t> ends_ns;
@@ -33,7 +33,8 @@ std::vector<std::int64_t> ends_of_repeated_range(const Session& session) {
     if (!is_closed || range.thread >= covered_until.size()) continue;
     // In a trace of PyTorch annotations look like operators.
     const bool is_of_program = !session.processes[session.threads[range.thread].process].operators;
-    if (is_of_program && !range.module && range.domain == 0) ranges.push_back(&range);
+    const bool is_wanted = of_modules ? range.module : !range.module && range.domain == 0;
+    if (is_of_program && is_wanted) ranges.push_back(&range);
   }
   std::ranges::stable_sort(ranges, {}, &model::Range::start_ns);
   for (const model::Range* range : ranges) {
@@ -69,6 +70,7 @@ class UseRules {
 
   [[nodiscard]] MemoryUse use_of(const Allocation& allocation) const {
     if (allocation.older) return use_of_older(allocation);
+    if (is_parameter(allocation)) return MemoryUse::kParameters;
     if (is_optimizer_state(allocation)) return MemoryUse::kOptimizerState;
     if (is_gradient(allocation)) return MemoryUse::kGradients;
     if (is_kept(allocation)) return MemoryUse::kCache;
@@ -82,14 +84,26 @@ class UseRules {
   void learn_sizes(const Allocation& allocation) {
     const bool is_state = is_optimizer_state(allocation);
     has_new_state_ = has_new_state_ || is_state;
-    if (is_state || (allocation.older && allocation.end_ns == kOpen))
-      lasting_sizes_.insert(allocation.bytes);
+    const bool is_of_model =
+        is_parameter(allocation) || (allocation.older && allocation.end_ns == kOpen);
+    if (is_state || is_of_model) lasting_sizes_.insert(allocation.bytes);
   }
 
   [[nodiscard]] MemoryUse use_of_older(const Allocation& allocation) const {
     const bool optimizer_had_state = !steps_.optimizers.empty() && !has_new_state_;
     if (allocation.end_ns != kOpen || optimizer_had_state) return MemoryUse::kOlder;
     return MemoryUse::kParameters;
+  }
+
+  /// The recording has the start of the program: what is there before the first module is called,
+  /// and outlives the last step, is the model.
+  [[nodiscard]] bool is_parameter(const Allocation& allocation) const {
+    const bool has_start = steps_.first_module_ns != kOpen;
+    const bool is_before_model = has_start && allocation.start_ns < steps_.first_module_ns;
+    if (allocation.older || !is_before_model) return false;
+    const bool outlives_steps =
+        !steps_.ends_ns.empty() && allocation.end_ns > steps_.ends_ns.back();
+    return allocation.end_ns == kOpen || outlives_steps;
   }
 
   /// The last span that began at or before `at_ns`; null where none did.
@@ -166,6 +180,7 @@ bool is_operator(std::string_view name) {
 }
 
 Steps find_steps(const Session& session) {
+  constexpr std::string_view kOptimizerPhase = "optimizer step";
   constexpr std::string_view kOptimizer = "Optimizer.step#", kZeroGrad = "Optimizer.zero_grad#",
                              kProfilerStep = "ProfilerStep#";
   Steps steps;
@@ -177,7 +192,10 @@ Steps find_steps(const Session& session) {
   for (const model::Range& range : session.ranges) {
     if (range.end_ns == kOpen || is_on_gpu(range)) continue;
     const std::string_view name = session.strings.view(range.name);
-    if (name.starts_with(kOptimizer)) steps.optimizers.push_back({range.start_ns, range.end_ns});
+    const bool is_optimizer_phase = range.module && name == kOptimizerPhase;
+    if (range.module) steps.first_module_ns = std::min(steps.first_module_ns, range.start_ns);
+    if (name.starts_with(kOptimizer) || is_optimizer_phase)
+      steps.optimizers.push_back({range.start_ns, range.end_ns});
     if (name.starts_with(kZeroGrad)) steps.zero_grads.push_back({range.start_ns, range.end_ns});
     if (name.starts_with(kProfilerStep)) profiler_steps_ns.push_back(range.end_ns);
   }
@@ -185,7 +203,8 @@ Steps find_steps(const Session& session) {
   std::ranges::sort(steps.zero_grads, begins_earlier);
   for (const TimeSpan& optimizer : steps.optimizers) steps.ends_ns.push_back(optimizer.end_ns);
   if (steps.ends_ns.empty()) steps.ends_ns = std::move(profiler_steps_ns);
-  if (steps.ends_ns.empty()) steps.ends_ns = ends_of_repeated_range(session);
+  if (steps.ends_ns.empty()) steps.ends_ns = ends_of_repeated_range(session, false);
+  if (steps.ends_ns.empty()) steps.ends_ns = ends_of_repeated_range(session, true);
   std::ranges::sort(steps.ends_ns);
   return steps;
 }

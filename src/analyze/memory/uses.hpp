@@ -8,18 +8,18 @@
 // ranges are the program's own, and not operators).
 //
 // The rules, the first that fits:
-//   older                 in use before the recording: parameters if it stays to the end; kOlder
-//   where the optimizer's
-//                         state is among it (an optimizer ran and allocated none)
-//   optimizer state       allocated while an optimizer ran, in use after its next run begins or at
-//   the end gradients             in use when the optimizer began; freed by zero_grad, or never and
-//   as large as a parameter or
-//                         state; without zero_grad in the recording, of such a size alone
-//   cache                 in use over the end of a step, or to the end of a recording without steps
-//   temporary             freed after at most kFewEvents events of its allocator, or kShortShare of
-//   a step's; not what was
-//                         in use when memory ran out, since that is what frees it
-//   activations           the others
+//   parameters       in use before the recording or before a module was first called, and to the
+//                    end of the recording or of the last step
+//   older            others that were in use before the recording, and all of them where the
+//                    optimizer's state is among them (an optimizer ran and allocated none)
+//   optimizer state  allocated while an optimizer ran, and in use after its next run begins or at
+//                    the end
+//   gradients        in use when the optimizer began; freed by zero_grad, or never and as large as
+//                    a parameter or state; without zero_grad in the recording, of such a size alone
+//   cache            in use over the end of a step, or to the end of a recording without steps
+//   temporary        freed after at most kFewEvents events of its allocator, or kShortShare of a
+//                    step's; not what was in use when memory ran out: that is what frees it
+//   activations      the others
 #pragma once
 
 #include <string_view>
@@ -47,6 +47,7 @@ struct Steps {
   std::vector<TimeSpan> optimizers;
   std::vector<TimeSpan> zero_grads;
   std::vector<std::int64_t> ends_ns;
+  std::int64_t first_module_ns = model::kOpen;  ///< when a module was first called; kOpen: unknown
 };
 
 /// O(ranges).

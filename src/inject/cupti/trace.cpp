@@ -29,6 +29,7 @@
 #include "inject/nvtx/process.hpp"
 #include "inject/nvtx/setting.hpp"
 #include "inject/python/autograd.hpp"
+#include "inject/python/memory_recorder.hpp"
 #include "inject/python/modules.hpp"
 #include "wire/counters.hpp"
 #include "wire/names.hpp"
@@ -56,9 +57,10 @@ std::uint64_t CUPTIAPI timestamp() {
 }
 
 std::uint32_t define_module(void* user, std::uint32_t around, const char* name, const char* type, bool function);
+void tell_memory(void* user, const char* outcome);
 
 struct Tracer {
-  Tracer() : encoder(stream), modules(define_module, this) {}
+  Tracer() : encoder(stream), modules(define_module, this), memory(tell_memory, this) {}
 
   Api api;
   Subscription subscription;
@@ -88,6 +90,7 @@ struct Tracer {
   std::atomic<std::uint64_t> buffers_seen{0};  // of those, at the flusher's last turn
   LaunchLog launches;
   python::Modules modules;
+  python::MemoryRecorder memory;
   python::Autograd autograd;
   bool in_modules = false;  // launches are looked up there
 
@@ -233,6 +236,7 @@ DetailedFunction function_of(const Tracer& t, CUpti_CallbackId id) {
 // A call that has returned, on the thread that made it.
 void note_returned(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& call, std::uint64_t start,
                    std::uint64_t now) {
+  t.memory.saw_call();
   NotedLaunch launch{};
   launch.start_ns = start;
   launch.correlation = call.correlationId;
@@ -328,6 +332,34 @@ void find_modules(Tracer& t) {
   t.encoder.info("modules", t.in_modules ? "on" : why);
 }
 
+void tell_memory(void* user, const char* outcome) {
+  Tracer& t = *static_cast<Tracer*>(user);
+  const std::lock_guard<std::mutex> guard(t.stream_lock);
+  t.encoder.info(gpu::kMemoryKey, outcome);
+  t.stream.flush();  // a process that ends by os._exit has said so
+}
+
+// Windows and `attach` begin and end while PyTorch's recorder knows one beginning and no end: it is
+// left alone there.
+const char* start_memory(Tracer& t) {
+  static char path[4096];
+  const bool is_windowed = t.follows || t.settings.attached;
+  const bool has_pytorch = dl_iterate_phdr(is_pytorch, nullptr) != 0;
+  if (!t.settings.memory || is_windowed || !has_pytorch) return gpu::kMemoryOff;
+  const std::size_t length = std::strlen(t.settings.path) - std::strlen(gpu::kSuffix);
+  const int written =
+      std::snprintf(path, sizeof path, "%.*s%s", static_cast<int>(length), t.settings.path, gpu::kMemorySuffix);
+  if (written >= static_cast<int>(sizeof path)) return "the run's path is too long";
+  const char* why = nullptr;
+  return t.memory.start(path, t.settings.memory_stacks, why) ? gpu::kMemoryWaits : why;
+}
+
+void record_memory(Tracer& t) {
+  const char* state = start_memory(t);
+  const std::lock_guard<std::mutex> guard(t.stream_lock);
+  t.encoder.info(gpu::kMemoryKey, state);
+}
+
 // The narrowest of a few reads: a thread that is put aside between the reads says little about the
 // clocks.
 void sample_clock(Tracer& t) {
@@ -388,6 +420,7 @@ void flush_turn() {
   Tracer& t = tracer();
   if (t.follows) follow_windows(t);
   if (!t.awake || ++t.turns % t.turns_a_flush != 0) return;
+  t.memory.saw_call();  // where CUPTI notes the launches, no call comes by
   flush_where_idle(t);
 }
 
@@ -416,6 +449,7 @@ CUptiResult note_call(Tracer& t, CUpti_CallbackId cbid, bool on) {
 void note_launch_calls(Tracer& t) {
   bool refused = false;
   find_modules(t);
+  record_memory(t);
   t.by_callback = t.in_modules || t.settings.launch_callbacks || t.settings.attached || t.follows ||
                   t.subscription.shared || t.api.cuptiActivityEnableDriverApi == nullptr;
   for (std::uint32_t cbid = 1; cbid < kMostCbids; ++cbid) {

@@ -42,6 +42,8 @@ TraceSettings settings_from_environment() {
   settings.graph_nodes = !is_set(wire::kCudaGraphs, "graph");
   settings.launch_callbacks = is_set(wire::kLaunchRecords, "callback");
   settings.call_details = !is_set(wire::kCallDetails, "off");
+  settings.memory = !is_set(wire::kMemory, "off");
+  settings.memory_stacks = is_set(wire::kMemory, "stacks");
   settings.more_calls = setting(wire::kCudaCalls);
   if (const char* modules = setting(wire::kModules); modules != nullptr) {
     settings.modules = std::strcmp(modules, "off") != 0;

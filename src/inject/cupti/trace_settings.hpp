@@ -4,8 +4,8 @@
 // 0: only full buffers and the end), RANGESCOPE_LAUNCH_RECORDS (activity, callback: how launch
 // calls are noted), RANGESCOPE_CUDA_CALLS (further driver functions to note, by the beginning of
 // their names, separated by commas), RANGESCOPE_MODULES (off, or how many levels of modules; unset:
-// all, where PyTorch is loaded), RANGESCOPE_FUNCTIONS and RANGESCOPE_PHASES (wire/functions.hpp),
-// RANGESCOPE_CALL_DETAILS (on, off: what calls allocate, free, record and wait for).
+// all, where PyTorch is loaded), RANGESCOPE_MEMORY (off, stacks), RANGESCOPE_FUNCTIONS and RANGESCOPE_PHASES
+// (wire/functions.hpp), RANGESCOPE_CALL_DETAILS (on, off: what calls allocate, free, record and wait for).
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,8 @@ struct TraceSettings {
   bool attached = false;             ///< CUDA was initialised before, and work may have been recorded and ended
   std::uint32_t flush_interval_ms = 1000;
   bool call_details = true;         ///< calls that allocate and free, record events and wait for them
+  bool memory = true;               ///< PyTorch's own recorder of memory is turned on
+  bool memory_stacks = false;       ///< it takes lines of Python, too
   bool modules = true;              ///< where launches are made, by Python's frames
   std::uint32_t module_levels = 0;  ///< 0: all, where PyTorch is loaded
 };

@@ -14,7 +14,8 @@ constexpr std::uint32_t kTypeName = 8, kTypeSize = 16, kTypeFlags = 152, kTypeDi
 constexpr std::uint64_t kInlineValues = 1 << 2, kManagedDictionary = 1 << 4, kNumber = 1 << 24, kIsDictionary = 1 << 29;
 constexpr std::uint32_t kCachedKeys[] = {872 - 16, 880 - 16, 880 - 16, 880 - 16, 888 - 16};  // 3.11 to 3.15
 
-/// The library of an interpreter that a program loaded for itself alone, else the program.
+}  // namespace
+
 void* library_of_python() {
   if (dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState") != nullptr) return RTLD_DEFAULT;
   static char path[4096];
@@ -25,8 +26,6 @@ void* library_of_python() {
   };
   return dl_iterate_phdr(look, nullptr) != 0 ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
 }
-
-}  // namespace
 
 bool Interpreter::find(const OwnMemory& memory, const char*& why) {
   namespace known = wire::cpython;

@@ -11,6 +11,10 @@
 
 namespace rangescope::inject::python {
 
+/// Where dlsym finds its functions: the program, or the library of an interpreter that a program
+/// loaded for itself alone; null where there is none.
+[[nodiscard]] void* library_of_python();
+
 struct Interpreter {
   wire::cpython::Fields fields{};
   int minor = 0;

@@ -24,6 +24,7 @@
 #include "read/native/counters.hpp"
 #include "read/native/gpu_clock.hpp"
 #include "read/native/gpu_records.hpp"
+#include "read/native/memory.hpp"
 #include "read/native/modules.hpp"
 #include "read/native/pc.hpp"
 #include "read/timeline.hpp"
@@ -113,6 +114,12 @@ class GpuReader {
       case gpu::Type::kInfo: take_info(record); break;
       case gpu::Type::kClockSample: clock_.add(record.as<gpu::ClockSample>()); break;
     }
+  }
+
+  /// What the stream says of itself; "" where it says nothing.
+  [[nodiscard]] std::string info(const std::string& key) const {
+    const auto found = infos_.find(key);
+    return found != infos_.end() ? found->second : std::string();
   }
 
   void finish(const GpuDamage& damage) {
@@ -351,10 +358,6 @@ class GpuReader {
     if (zero == std::string_view::npos) return;
     infos_[std::string(text.substr(0, zero))] = std::string(text.substr(zero + 1));
   }
-  [[nodiscard]] std::string info(const std::string& key) const {
-    const auto at = infos_.find(key);
-    return at != infos_.end() ? at->second : std::string();
-  }
   /// Of a stretch of the process's life alone.
   template <class Item>
   [[nodiscard]] bool outside_window(const Item& item) const {
@@ -529,11 +532,11 @@ std::optional<GpuStreamHead> gpu_stream_head(std::span<const std::byte> file) {
   if (file.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, file.data(), sizeof header);
   if (!std::equal(std::begin(header.magic), std::end(header.magic), std::begin(gpu::kMagic))) return std::nullopt;
-  return GpuStreamHead{header.pid, header.start_ns};
+  return GpuStreamHead{header.pid, header.start_ns, header.start_unix_ns};
 }
 
-base::Result<void> read_gpu(std::span<const std::byte> file, const std::string& where, std::uint32_t process,
-                            model::Session& session) {
+base::Result<std::string> read_gpu(std::span<const std::byte> file, const std::string& where, std::uint32_t process,
+                                   model::Session& session) {
   if (!gpu_stream_head(file)) return base::fail(base::Code::kBadData, "not a GPU stream of rangescope", where + ":0");
   gpu::FileHeader header{};
   std::memcpy(&header, file.data(), sizeof header);
@@ -547,7 +550,7 @@ base::Result<void> read_gpu(std::span<const std::byte> file, const std::string& 
   reader.set_start(header.start_ns);
   reader.finish(visit_gpu_records(file, std::max<std::size_t>(header.header_bytes, sizeof header),
                                   [&reader](const GpuRecord& record) { reader.take(record); }));
-  return {};
+  return reader.info(gpu::kMemoryKey);
 }
 
 namespace {
@@ -601,8 +604,11 @@ void read_gpu_files(const fs::path& folder, const std::set<std::uint32_t>& left_
     }
     if (left_out.count(head->pid) > 0) continue;
     const std::uint32_t process = process_of(*head, session);
-    if (const auto read = read_gpu(mapping->bytes(), path.filename().string(), process, session); !read)
-      lose(session, path, read.error().what);
+    const auto memory_state = read_gpu(mapping->bytes(), path.filename().string(), process, session);
+    if (memory_state)
+      read_memory_file(path, *head, *memory_state, process, session);
+    else
+      lose(session, path, memory_state.error().what);
   }
 }
 

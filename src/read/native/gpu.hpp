@@ -21,7 +21,8 @@ namespace rangescope::read::native {
 
 struct GpuStreamHead {
   std::uint32_t pid = 0;
-  std::int64_t start_ns = 0;  ///< CLOCK_MONOTONIC
+  std::int64_t start_ns = 0;       ///< CLOCK_MONOTONIC
+  std::int64_t start_unix_ns = 0;  ///< UTC, of the same moment
 };
 
 /// The header of a GPU stream, when `file` begins with one.
@@ -30,8 +31,9 @@ struct GpuStreamHead {
 /// Adds what `file` holds to `session`, as the work of session.processes[process], whose threads
 /// and ranges must be there already. `where` names the file in losses. kBadData when it is no GPU
 /// stream, or one of a newer version.
-[[nodiscard]] base::Result<void> read_gpu(std::span<const std::byte> file, const std::string& where,
-                                          std::uint32_t process, model::Session& session);
+/// Returns what the stream says of its process's memory (wire::gpu::kMemoryKey), "" where nothing.
+[[nodiscard]] base::Result<std::string> read_gpu(std::span<const std::byte> file, const std::string& where,
+                                                 std::uint32_t process, model::Session& session);
 
 // The GPU streams of a folder of captures, each given to the process image that wrote it.
 

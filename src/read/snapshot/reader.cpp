@@ -48,6 +48,8 @@ enum Key : std::uint32_t {
   kAnnotations,
   kMaxSplitSize,
   kRoundDivisions,
+  kMostEvents,
+  kPeaks,
 };
 constexpr std::string_view kKeys[] = {"action",
                                       "addr",
@@ -74,8 +76,10 @@ constexpr std::string_view kKeys[] = {"action",
                                       "allocator_settings",
                                       "external_annotations",
                                       "max_split_size",
-                                      "roundup_power2_divisions"};
-static_assert(std::size(kKeys) == kRoundDivisions);
+                                      "roundup_power2_divisions",
+                                      "most_events",
+                                      "peaks"};
+static_assert(std::size(kKeys) == kPeaks);
 
 constexpr std::uint32_t kMostDevices = 1024;
 constexpr std::int64_t kMicrosecond = 1000;
@@ -266,12 +270,27 @@ class SnapshotReader {
     for (auto& [device, trace] : traces_) {
       if (trace.events.empty() && trace.segments.empty()) continue;
       replay_blocks(trace, rules, session_.allocators);
-      session_.allocators.allocators.back().name = session_.strings.intern("PyTorch");
+      describe(trace, session_.allocators.allocators.back());
       if (trace.events.empty()) continue;
       const std::int64_t begin_ns = trace.events.front().time_ns;
       session_.begin_ns = session_.begin_ns == 0 ? begin_ns : std::min(session_.begin_ns, begin_ns);
       session_.end_ns = std::max(session_.end_ns, trace.events.back().time_ns);
       trace.events = {};
+    }
+  }
+
+  /// What rangescope's own snapshots say beside PyTorch's: how many events are kept of a device,
+  /// and the peaks of the program by device.
+  void describe(const DeviceTrace& trace, model::Allocator& allocator) {
+    allocator.name = session_.strings.intern("PyTorch");
+    const std::uint64_t most_events = size(root_, kMostEvents);
+    allocator.is_cut = most_events > 0 && trace.events.size() >= most_events;
+    const PickleValue* peaks = machine_.find(root_, kPeaks);
+    if (peaks == nullptr) return;
+    for (const PickleField& field : machine_.fields(*peaks)) {
+      const bool is_its = field.key.kind == PickleKind::kInt && field.key.integer == trace.device;
+      if (is_its && field.value.kind == PickleKind::kInt && field.value.integer > 0)
+        allocator.stated_peak_bytes = static_cast<std::uint64_t>(field.value.integer);
     }
   }
 

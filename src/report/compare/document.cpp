@@ -380,11 +380,11 @@ void add_surroundings(Section& section, const Comparison& comparison) {
 
 using model::ComparedPrediction;
 
-/// "predicted 203.0 ms ± 8.0 ms instead of 414.0 ms, realised 198.0 ms: 8 element-wise kernels ..."
+/// "predicted 203 ± 8 ms instead of 414.0 ms, realised 198.0 ms: 8 element-wise kernels ..."
 std::string sentence_of(const Comparison& comparison, const ComparedPrediction& prediction) {
   const double half_ns = (prediction.high_ns - prediction.low_ns) / 2;
   std::string text = prediction.is_bound ? "predicted at least " : "predicted ";
-  text += base::format_ns(prediction.predicted_ns) + " ± " + base::format_ns(half_ns);
+  text += base::format_ns_interval(prediction.predicted_ns, half_ns);
   text += " instead of " + base::format_ns(prediction.before_ns);
   const bool has_several = comparison.sides.size() > 2;
   const std::string side = has_several ? " in " + side_letter(prediction.side) : "";

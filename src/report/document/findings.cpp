@@ -113,16 +113,12 @@ Section verdict_section(const model::Report& report, const Style& style) {
 
 namespace {
 
-std::string interval_text(const model::PredictedTime& time) {
-  const double half_ns = (time.after_high_ns - time.after_low_ns) / 2;
-  return base::format_ns(std::fabs(time.saves_ns())) + " ± " + base::format_ns(half_ns);
-}
-
-/// "saves 211 ms ± 8 ms, 51.0 %"
+/// "saves 211 ± 8 ms, 51.0 %"
 std::string predicted_saving_text(const model::PredictedTime& time) {
   std::string text = time.saves_ns() < 0 ? "costs " : "saves ";
   if (time.is_bound) text += "at most ";
-  text += interval_text(time);
+  const double half_ns = (time.after_high_ns - time.after_low_ns) / 2;
+  text += base::format_ns_interval(std::fabs(time.saves_ns()), half_ns);
   if (time.now_ns > 0) text += ", " + base::format_share(std::fabs(time.saves_ns()) / time.now_ns);
   return text;
 }

@@ -34,7 +34,7 @@ void write_findings(JsonWriter& json, std::span<const model::Finding> findings);
 /// one's, on a terminal the others' where `style.explain` is set.
 [[nodiscard]] Section verdict_section(const model::Report& report, const Style& style);
 
-/// "the run takes 203 ms instead of 414 ms (saves 211 ms ± 8 ms, 51.0 %)", and regions of which
+/// "the run takes 203 ms instead of 414 ms (saves 211 ± 8 ms, 51.0 %)", and regions of which
 /// that is a bound; empty where nothing was supposed.
 [[nodiscard]] Section what_if_section(const model::Report& report);
 

@@ -1,0 +1,74 @@
+// PyTorch's own recorder of GPU memory, turned on from outside: torch.cuda.memory's
+// _record_memory_history(), and at exit _snapshot() as a file of the run (read/snapshot).
+//
+// It is the one place where code of ours runs in the program's interpreter: a short function in
+// globals of its own, run by Py_AddPendingCall between two instructions of the main thread, as a
+// signal handler of Python is. No hook is set, no name of the program's is written, no thread is
+// made. An error ends in a reason; KeyboardInterrupt goes on to the program.
+//
+// It begins at the first call of CUDA after torch.cuda is initialised, and needs a main thread that
+// runs Python. A program that records its memory itself keeps its settings; what it recorded is
+// saved at exit all the same. In a fork nothing is saved. PyTorch 2.1 or newer, CPython 3.9 or
+// newer.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace rangescope::inject::python {
+
+class MemoryRecorder {
+ public:
+  /// The last so many allocations and frees of a device are kept: some 150 MB of the host's memory.
+  static constexpr int kMostEvents = 500'000;
+
+  /// Told once, on the main thread, what became of it (wire::gpu::kMemoryKey).
+  using Tell = void (*)(void* user, const char* outcome);
+  MemoryRecorder(Tell tell, void* user) : tell_(tell), user_(user) {}
+
+  /// `file`: what the snapshot is saved as, absolute; it is copied. `stacks`: lines of Python too.
+  /// False, with why, where there is no Python that can be asked. To be called once.
+  [[nodiscard]] bool start(const char* file, bool stacks, const char*& why);
+  /// On any thread, at a call of CUDA. Costs the read of a word once the recorder is on.
+  void saw_call() {
+    if (wants_call_.load(std::memory_order_relaxed)) ask();
+  }
+
+ private:
+  /// What is called of Python's C API; every release has these.
+  struct Api {
+    int (*is_initialized)();
+    int (*add_pending)(int (*run)(void*), void* user);
+    void* (*compile)(const char* code, const char* file, int start);
+    void* (*evaluate)(void* code, void* globals, void* locals);
+    void* (*new_dictionary)();
+    int (*set_item)(void* dictionary, const char* key, void* value);
+    void* (*get_item)(void* dictionary, const char* key);  ///< borrowed
+    void* (*builtins)();                                   ///< borrowed
+    void* (*text)(const char* utf8);
+    const char* (*utf8)(void* text);
+    void* (*integer)(long value);
+    void (*forget)(void* object);
+  };
+  static constexpr int kMostTries = 24;
+
+  [[nodiscard]] bool find_api();
+  void ask();
+  static int run(void* self);
+  [[nodiscard]] bool prepare();
+  [[nodiscard]] bool set(const char* key, void* value);
+
+  Tell tell_;
+  void* user_;
+  Api api_{};
+  char file_[4096] = {};
+  bool stacks_ = false;
+  void* globals_ = nullptr;  ///< of our code
+  void* code_ = nullptr;
+  std::atomic<bool> wants_call_{false};
+  std::atomic<std::uint64_t> calls_{0}, next_try_{0};
+  int tries_ = 0;
+};
+
+}  // namespace rangescope::inject::python

@@ -1,0 +1,6 @@
+"""What torch.cuda.memory asks of the part that is C++."""
+
+
+def _cuda_isHistoryEnabled():
+    from torch.cuda import memory
+    return memory._enabled is not None
