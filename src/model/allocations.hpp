@@ -44,6 +44,7 @@ struct Allocation {
   std::uint32_t thread = kNone;  ///< that allocated it, index into Session::threads
   std::uint32_t free_thread = kNone;
   std::uint32_t stack = kNone;  ///< index into Allocators::stacks
+  StringId owner = 0;           ///< module whose parameter it is, by PyTorch; 0: unknown
   bool older = false;           ///< it was in use already when the recording began
 };
 
@@ -62,6 +63,7 @@ struct FailedAllocation {
   std::uint32_t allocator = 0;
   std::uint32_t thread = kNone;
   std::uint32_t stack = kNone;
+  StringId owner = 0;  ///< module that asked for it, by PyTorch; 0: unknown
 };
 
 /// A line of Python (or a function of a library) that was on the stack.

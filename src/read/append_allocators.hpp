@@ -22,6 +22,8 @@ void append_allocators(model::Allocators from, model::Allocators& to, const Plac
     item.allocator += allocators;
     if constexpr (requires { item.stack; })
       if (item.stack != model::kNone) item.stack += stacks;
+    if constexpr (requires { item.owner; })
+      if (item.owner != 0) item.owner = text(item.owner);
     place(item);
   };
   std::ranges::for_each(from.allocations, take);

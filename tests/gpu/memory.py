@@ -20,7 +20,7 @@ class Memory(unittest.TestCase):
         memory, = report["memory"]
         self.assertEqual([loss for loss in report["losses"] if loss["kind"].startswith("memory")], [])
         self.assertEqual(memory["peak_bytes"], truth["peak"])
-        return memory, {use["use"]: use["bytes"] for use in memory["uses"]}
+        return memory, {use["use"]: use["bytes"] for use in memory["at_peak"]}
 
     def test_training(self):
         for name in TRAINED:
@@ -31,6 +31,8 @@ class Memory(unittest.TestCase):
                 model = uses.get("parameters", 0) + uses.get("older", 0)
                 gpu.figure(f"memory, {name}: parameters, reported over true", model / truth["parameters"], "")
                 gpu.figure(f"memory, {name}: optimizer state, reported over true", uses.get("optimizer state", 0) / truth["state"], "")
+                named = sum(part["bytes"] for part in memory["parts"] if part["use"] == "parameters" and "first module" not in part["owner"])
+                gpu.figure(f"memory, {name}: parameters by module, reported over true", named / truth["parameters"], "")
                 self.assertGreaterEqual(memory["owned_share"], 0.95)
 
     def test_generating(self):
@@ -43,9 +45,9 @@ class Memory(unittest.TestCase):
             with self.subTest(name):
                 report, truth = self.profiled("oom", name)
                 memory, _ = self.check_peak(report, truth)
-                self.assertIn("greedy", memory["failure"]["owner"])
-                self.assertAlmostEqual(memory["failure"]["asked_bytes"] / truth["asked"], 1, 2)
-                self.assertIn("greedy", report["verdict"][0]["text"])
+                self.assertIn("greedy", memory["out_of_memory"]["owner"])
+                self.assertAlmostEqual(memory["out_of_memory"]["asked_bytes"] / truth["asked"], 1, 2)
+                self.assertIn("greedy", report["verdict"][0]["path"])
 
     def test_cost(self):
         """A step with and without the recorder, in turns."""

@@ -160,6 +160,30 @@ class Modules(unittest.TestCase):
                 layers = self.one(report, "Model", "model")["memory"]
                 self.assertEqual(layers["allocations"], 6 * (1 + 4 * 3))
 
+    def test_weights_by_module(self):
+        """PyTorch is asked once, at a call of the outermost module, which tensors each module has."""
+        self.torch_python()
+        for version, python in PYTHONS.items():
+            with self.subTest(version):
+                report, weights = self.memory(python, "0", "weights")
+                seen = collections.Counter()
+                for part in report["memory"][0]["parts"]:
+                    self.assertEqual(part["use"], "parameters")
+                    seen[part["owner"].split(" > ")[-1].partition(" (")[0]] += part["bytes"]
+                true = collections.Counter()
+                for name, size in weights.items():
+                    true[re.sub(r"\d", "#", name)] += size
+                self.assertEqual(seen, true)
+
+    def test_the_module_that_runs_out_of_memory(self):
+        self.torch_python()
+        report = self.profile("/usr/bin/python3", "hooks", "memory", "0", "run_out")
+        failure = report["memory"][0]["out_of_memory"]
+        owner = failure["owner"].split(" > ")
+        self.assertEqual((owner[0], owner[-1]), ("Model", "model.layers.2.mlp.up (Leaf)"))
+        self.assertEqual((failure["asked_bytes"], failure["free_bytes"]), (77 * 1024, 5 * 1024))
+        self.assertIn("out of memory", report["verdict"][0]["text"])
+
     def test_lines_that_allocate(self):
         self.torch_python()
         report, truth = self.memory("/usr/bin/python3", "6", words=("--memory", "stacks", "--modules", "64"))

@@ -232,6 +232,19 @@ def gradients(passes):
             net(data).mean().backward()
 
 
+class Tensor:
+    is_cuda, device = True, type("device", (), {"index": 0})
+
+    def __init__(self, address):
+        self.address = address
+
+    def untyped_storage(self):
+        return self
+
+    def data_ptr(self):
+        return self.address
+
+
 class Memory:
     """A training loop's allocations, which the program counts itself: bytes by module at the peak."""
     KIB = 1024
@@ -250,6 +263,32 @@ class Memory:
         owner, kib, address = allocation
         self.in_use[owner] -= kib * self.KIB
         self.memory.free(address)
+
+    def weigh(self, model):
+        """A weight for each Leaf, of another size each; the program's own count by module."""
+        sizes = {}
+        for number, (name, module) in enumerate(model.named_modules()):
+            if isinstance(module, Leaf):
+                allocation = self.allocate("parameters", 1000 + number)
+                globals()["launch"]("outside")  # which fills it
+                module._parameters["weight"] = Tensor(allocation[2])
+                sizes[name] = (1000 + number) * self.KIB
+        return sizes
+
+    def run_out(self, model):
+        """A layer asks for more than there is, and the program goes on."""
+        self.memory.LIMIT = self.memory.memory_stats()["allocated_bytes.all.current"] + 5 * self.KIB
+        kernel = globals()["launch"]
+
+        def operator(name=None):
+            if here() == "model.layers.2.mlp.up":
+                self.memory.allocate(77 * self.KIB)
+            kernel(name)
+        globals()["launch"] = operator
+        try:
+            model(1)
+        except self.memory.OutOfMemoryError:
+            pass
 
     def train(self, model, count):
         sizes = {"attention": 300, "up": 500, "down": 100, "embed": 900, "head": 700}
@@ -389,7 +428,20 @@ def main():
             elif word == "old":
                 torch.cuda.memory.OLD = True
         launch("outside")
-        Memory().train(model, int(rest[0]))
+        memory = Memory()
+        if "weights" in rest:
+            for _ in range(20):  # instructions, so that the recorder is on
+                launch("outside")
+            weights = memory.weigh(model)
+            for _ in range(300):
+                model(1)
+            print(json.dumps(weights))
+        elif "run_out" in rest:
+            for _ in range(300):
+                model(1)
+            memory.run_out(model)
+        else:
+            memory.train(model, int(rest[0]))
         if "fork" in rest and os.fork() == 0:
             sys.exit(0)
         if "leave" in rest:

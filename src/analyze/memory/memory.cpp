@@ -89,28 +89,32 @@ class MemoryOfReport {
 
   void describe(std::uint32_t allocator) {
     const MemoryUsage& usage = usages_.back();
-    if (usage.empty()) return;
+    const Reserved reserved(session_, allocator);
     const model::Allocator& recorded = session_.allocators.allocators[allocator];
     DeviceMemory out;
     out.process = recorded.process;
     out.device = recorded.ordinal;
     out.allocator = session_.strings.view(recorded.name);
     out.sizes = sizes_text(recorded.sizes);
+    add_failure(allocator, usage, reserved, out);
+    if (!usage.empty()) describe_use(allocator, usage, reserved, out);
+    if (!usage.empty() || out.failure) report_.memory.push_back(std::move(out));
+  }
+
+  void describe_use(std::uint32_t allocator, const MemoryUsage& usage, const Reserved& reserved,
+                    DeviceMemory& out) {
     out.end_bytes = usage.at(usage.times().back());
     out.peak_bytes = usage.peak();
     const std::int64_t peak_at_ns = usage.peak_at();
     out.peak_at_ns = std::max(0.0, since_begin(peak_at_ns));
     out.steps = std::ssize(steps_.ends_ns);
     const std::vector<MemoryUse> uses = memory_uses(session_, allocator, usage, steps_);
-    const Reserved reserved(session_, allocator);
     count_allocations(allocator, out);
     add_parts(allocator, peak_at_ns, uses, out);
     out.peak_reserved_bytes = reserved.highest();
     out.reserved_at_peak_bytes = reserved.at(peak_at_ns);
-    add_failure(allocator, usage, reserved, out);
     add_growth(allocator, usage, out);
     add_points(usage, reserved, out);
-    report_.memory.push_back(std::move(out));
   }
 
   [[nodiscard]] static std::string_view sizes_text(model::BlockSizes sizes) {

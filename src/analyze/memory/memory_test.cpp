@@ -186,6 +186,21 @@ TEST(AskedPoints, WithoutAThreadTheNextLaunchSaysWhere) {
   EXPECT_EQ(place(points.of_failure[0]), "200 on 1");
 }
 
+/// The first allocation of a program may be too large.
+TEST(Memory, RunsOutAtOnce) {
+  MemoryBuilder builder;
+  model::FailedAllocation& failure = builder.session.allocators.failures.emplace_back();
+  failure.at_ns = 10;
+  failure.bytes = 5 * kMiB;
+  failure.thread = 0;
+  builder.range("load", 0, 100);
+  const model::Report report = builder.report();
+  ASSERT_EQ(report.memory.size(), 1u);
+  ASSERT_TRUE(report.memory[0].failure);
+  EXPECT_EQ(report.memory[0].failure->owner, "load");
+  EXPECT_EQ(report.memory[0].failure->in_use_bytes, 0);
+}
+
 /// A recording from the program's start: weights are there before the first module is called, and
 /// outlive the last step.
 TEST(Memory, ParametersOfAWholeProgram) {

@@ -129,6 +129,8 @@ std::uint32_t MemoryOwners::of_stack(std::uint32_t stack) {
 /// Where nothing else is known: the step in which it was made.
 std::uint32_t MemoryOwners::of_step(std::int64_t at_ns) {
   if (steps_.ends_ns.empty()) return 0;
+  if (steps_.first_module_ns != model::kOpen && at_ns < steps_.first_module_ns)
+    return number("before the first module");
   const auto end = std::ranges::lower_bound(steps_.ends_ns, at_ns);
   return number(fmt::format("step {}", end - steps_.ends_ns.begin() + 1));
 }
@@ -140,7 +142,14 @@ std::uint32_t MemoryOwners::chosen(std::uint32_t context, std::uint32_t stack, s
   return ranges.owner != 0 ? ranges.owner : of_step(at_ns);
 }
 
+std::uint32_t MemoryOwners::of_name(model::StringId name) {
+  const std::uint32_t owner = number(std::string(regions_.session.strings.view(name)));
+  ranges_.insert(owner);
+  return owner;
+}
+
 std::uint32_t MemoryOwners::owner_of(const model::Allocation& allocation, std::uint32_t context) {
+  if (allocation.owner != 0) return of_name(allocation.owner);
   if (!allocation.older) return chosen(context, allocation.stack, allocation.start_ns);
   const std::uint32_t line = of_stack(allocation.stack);
   return line != 0 ? line : number("before the recording");
@@ -148,6 +157,7 @@ std::uint32_t MemoryOwners::owner_of(const model::Allocation& allocation, std::u
 
 std::uint32_t MemoryOwners::owner_of(const model::FailedAllocation& failure,
                                      std::uint32_t context) {
+  if (failure.owner != 0) return of_name(failure.owner);
   return chosen(context, failure.stack, failure.at_ns);
 }
 

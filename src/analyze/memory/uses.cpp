@@ -69,6 +69,7 @@ class UseRules {
   }
 
   [[nodiscard]] MemoryUse use_of(const Allocation& allocation) const {
+    if (allocation.owner != 0) return MemoryUse::kParameters;
     if (allocation.older) return use_of_older(allocation);
     if (is_parameter(allocation)) return MemoryUse::kParameters;
     if (is_optimizer_state(allocation)) return MemoryUse::kOptimizerState;
@@ -98,6 +99,7 @@ class UseRules {
   /// The recording has the start of the program: what is there before the first module is called,
   /// and outlives the last step, is the model.
   [[nodiscard]] bool is_parameter(const Allocation& allocation) const {
+    if (allocation.owner != 0) return true;
     const bool has_start = steps_.first_module_ns != kOpen;
     const bool is_before_model = has_start && allocation.start_ns < steps_.first_module_ns;
     if (allocation.older || !is_before_model) return false;
@@ -134,10 +136,21 @@ class UseRules {
     const TimeSpan* optimizer = first_after(steps_.optimizers, allocation.start_ns);
     if (optimizer == nullptr) return is_gradient_of_last_step(allocation);
     if (allocation.end_ns <= optimizer->end_ns) return false;
+    if (is_inside(steps_.backwards, allocation.start_ns) &&
+        is_freed_by_next_step(allocation, *optimizer))
+      return true;
     const bool is_freed = allocation.end_ns != kOpen;
     if (is_freed && !steps_.zero_grads.empty())
       return is_inside(steps_.zero_grads, allocation.end_ns);
     return lasting_sizes_.contains(allocation.bytes);
+  }
+
+  /// Nothing else that a backward pass allocates is in use behind the optimizer but what stays.
+  [[nodiscard]] bool is_freed_by_next_step(const Allocation& allocation,
+                                           const TimeSpan& optimizer) const {
+    const TimeSpan* next = first_after(steps_.optimizers, optimizer.start_ns);
+    const std::int64_t next_ns = next == nullptr ? kOpen : next->start_ns;
+    return allocation.end_ns != kOpen && allocation.end_ns < next_ns;
   }
 
   /// No optimizer follows: the recording ends within a step. What is as large as a parameter and
@@ -180,7 +193,7 @@ bool is_operator(std::string_view name) {
 }
 
 Steps find_steps(const Session& session) {
-  constexpr std::string_view kOptimizerPhase = "optimizer step";
+  constexpr std::string_view kOptimizerPhase = "optimizer step", kBackwardPhase = "backward";
   constexpr std::string_view kOptimizer = "Optimizer.step#", kZeroGrad = "Optimizer.zero_grad#",
                              kProfilerStep = "ProfilerStep#";
   Steps steps;
@@ -193,6 +206,8 @@ Steps find_steps(const Session& session) {
     if (range.end_ns == kOpen || is_on_gpu(range)) continue;
     const std::string_view name = session.strings.view(range.name);
     const bool is_optimizer_phase = range.module && name == kOptimizerPhase;
+    if (range.module && name == kBackwardPhase)
+      steps.backwards.push_back({range.start_ns, range.end_ns});
     if (range.module) steps.first_module_ns = std::min(steps.first_module_ns, range.start_ns);
     if (name.starts_with(kOptimizer) || is_optimizer_phase)
       steps.optimizers.push_back({range.start_ns, range.end_ns});
@@ -201,6 +216,7 @@ Steps find_steps(const Session& session) {
   }
   std::ranges::sort(steps.optimizers, begins_earlier);
   std::ranges::sort(steps.zero_grads, begins_earlier);
+  std::ranges::sort(steps.backwards, begins_earlier);
   for (const TimeSpan& optimizer : steps.optimizers) steps.ends_ns.push_back(optimizer.end_ns);
   if (steps.ends_ns.empty()) steps.ends_ns = std::move(profiler_steps_ns);
   if (steps.ends_ns.empty()) steps.ends_ns = ends_of_repeated_range(session, false);

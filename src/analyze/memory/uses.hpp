@@ -8,14 +8,15 @@
 // ranges are the program's own, and not operators).
 //
 // The rules, the first that fits:
-//   parameters       in use before the recording or before a module was first called, and to the
+//   parameters       named so by PyTorch; in use before the recording or before a module was first called, and to the
 //                    end of the recording or of the last step
 //   older            others that were in use before the recording, and all of them where the
 //                    optimizer's state is among them (an optimizer ran and allocated none)
 //   optimizer state  allocated while an optimizer ran, and in use after its next run begins or at
 //                    the end
 //   gradients        in use when the optimizer began; freed by zero_grad, or never and as large as
-//                    a parameter or state; without zero_grad in the recording, of such a size alone
+//                    a parameter or state; without zero_grad in the recording, allocated by a
+//                    backward pass and freed before the next optimizer, or of such a size
 //   cache            in use over the end of a step, or to the end of a recording without steps
 //   temporary        freed after at most kFewEvents events of its allocator, or kShortShare of a
 //                    step's; not what was in use when memory ran out: that is what frees it
@@ -46,6 +47,7 @@ struct TimeSpan {
 struct Steps {
   std::vector<TimeSpan> optimizers;
   std::vector<TimeSpan> zero_grads;
+  std::vector<TimeSpan> backwards;  ///< passes of autograd, where the recording knows them
   std::vector<std::int64_t> ends_ns;
   std::int64_t first_module_ns = model::kOpen;  ///< when a module was first called; kOpen: unknown
 };

@@ -11,8 +11,9 @@
 namespace rangescope::inject::python {
 namespace {
 
-/// Given: `path`, `stacks`, `most`. Leaves `outcome`: "early" to be run again at a later call, else
-/// what MemoryRecorder::Tell says.
+/// Run with `path`, `stacks` and `most` given, again and again until `outcome` is no "later": first
+/// it turns the recorder on, then it waits for a module to be called, to learn whose tensors are
+/// where. Names end in `_` where they live from run to run.
 constexpr char kCode[] = R"python(
 def begin(path, stacks, most):
     import sys
@@ -20,10 +21,24 @@ def begin(path, stacks, most):
     cuda = getattr(torch, "cuda", None)
     memory = getattr(cuda, "memory", None)
     if memory is None or not cuda.is_initialized():
-        return "early"
+        return "later"
     if not hasattr(memory, "_record_memory_history") or not hasattr(memory, "_snapshot"):
         return "this PyTorch does not record its memory"
+    is_on = getattr(torch._C, "_cuda_isHistoryEnabled", None)
+    outcome = "the program's own"
+    if is_on is None or not is_on():
+        try:
+            context = "alloc" if stacks else None
+            memory._record_memory_history("all", context=context, stacks="python", max_entries=most)
+        except TypeError:
+            return "PyTorch before 2.1 records memory in another way"
+        outcome = "on"
+    save_at_exit(memory, path, most)
+    note_failures(torch)
+    return outcome
 
+
+def save_at_exit(memory, path, most):
     import atexit
     import os
     import pickle
@@ -33,8 +48,7 @@ def begin(path, stacks, most):
         found = {}
         for device, events in enumerate(snapshot.get("device_traces", ())):
             if events:
-                statistics = memory.memory_stats(device)
-                found[device] = statistics.get("allocated_bytes.all.peak", 0)
+                found[device] = memory.memory_stats(device).get("allocated_bytes.all.peak", 0)
         return found
 
     def save():
@@ -44,8 +58,7 @@ def begin(path, stacks, most):
             snapshot = memory._snapshot()
             names = ("segments", "device_traces", "allocator_settings")
             kept = {name: snapshot[name] for name in names if name in snapshot}
-            kept["most_events"] = most
-            kept["peaks"] = peaks(snapshot)
+            kept.update(most_events=most, peaks=peaks(snapshot), **known_)
             with open(path + ".part", "xb") as file:
                 pickle.dump(kept, file, 4)
             os.rename(path + ".part", path)
@@ -55,20 +68,83 @@ def begin(path, stacks, most):
             except OSError:
                 pass
 
-    is_on = getattr(torch._C, "_cuda_isHistoryEnabled", None)
-    if is_on is not None and is_on():
-        atexit.register(save)
-        return "the program's own"
-    try:
-        memory._record_memory_history("all", context="alloc" if stacks else None, stacks="python", max_entries=most)
-    except TypeError:
-        return "PyTorch before 2.1 records memory in another way"
     atexit.register(save)
-    return "on"
+
+
+def modules_around():
+    """Those that this thread is in, the outermost last."""
+    import sys
+    module_type = sys.modules["torch"].nn.Module
+    frame, found = sys._getframe(), []
+    while frame is not None:
+        if frame.f_code.co_name in ("_call_impl", "_wrapped_call_impl"):
+            called = frame.f_locals.get("self")
+            if isinstance(called, module_type) and (not found or found[-1] is not called):
+                found.append(called)
+        frame = frame.f_back
+    return found
+
+
+def path_of(root, name, modules):
+    """A module as regions name it; containers that are not called are left out."""
+    parts, names = [type(root).__name__], name.split(".") if name else []
+    for last in range(1, len(names) + 1):
+        prefix = ".".join(names[:last])
+        kind = type(modules[prefix]).__name__
+        if kind not in ("ModuleList", "ModuleDict"):
+            parts.append(f"{prefix} ({kind})")
+    return " > ".join(parts)
+
+
+def note_failures(torch):
+    def out_of_memory(device, *sizes):
+        try:
+            path, around = "", modules_around()
+            if around:
+                modules = dict(around[-1].named_modules())
+                names = [name for name, module in modules.items() if module is around[0]]
+                path = path_of(around[-1], names[0], modules) if names else type(around[0]).__name__
+            known_["failures"].append([device, path])
+        except Exception:
+            pass
+
+    observe = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
+    if observe is not None:
+        observe(out_of_memory)
+
+
+def places(module):
+    """Device and address of each tensor that a module itself has on a GPU."""
+    found = []
+    for tensor in (*module._parameters.values(), *module._buffers.values()):
+        try:
+            if tensor is not None and tensor.is_cuda:
+                found.append([tensor.device.index, tensor.untyped_storage().data_ptr()])
+        except Exception:
+            pass
+    return found
+
+
+def name_tensors():
+    import time
+    around = modules_around()
+    if not around:
+        return "later"
+    root = around[-1]
+    modules = dict(root.named_modules())
+    known_["modules"] = [[path_of(root, name, modules), places(modules[name])] for name in modules]
+    known_["modules_time_us"] = time.time_ns() // 1000
+    return "named"
 
 
 try:
-    outcome = begin(path, stacks, most)
+    if "known_" in globals():
+        outcome = name_tensors()
+    else:
+        known_ = {"failures": []}
+        outcome = begin(path, stacks, most)
+        if outcome == "later":
+            del known_
 except Exception as error:
     outcome = "PyTorch refused: " + type(error).__name__
 )python";
@@ -152,12 +228,20 @@ int MemoryRecorder::run(void* self) {
   void* outcome = api.get_item(recorder.globals_, "outcome");
   const char* text = outcome != nullptr ? api.utf8(outcome) : nullptr;
   if (text == nullptr) return 0;
-  const bool is_early = std::strcmp(text, "early") == 0;
-  if (is_early && ++recorder.tries_ < kMostTries)
-    recorder.wants_call_.store(true);
-  else
-    recorder.tell_(recorder.user_, is_early ? wire::gpu::kMemoryOff : text);
+  recorder.go_on(text);
   return 0;
+}
+
+void MemoryRecorder::go_on(const char* outcome) {
+  const bool is_later = std::strcmp(outcome, "later") == 0;
+  const bool is_recording =
+      std::strcmp(outcome, wire::gpu::kMemoryOn) == 0 || std::strcmp(outcome, wire::gpu::kMemoryOfProgram) == 0;
+  if (!is_told_ && !is_later) {
+    is_told_ = true;
+    tell_(user_, outcome);
+  }
+  const bool has_more = is_recording || (is_later && ++tries_ < kMostTries);
+  if (has_more) wants_call_.store(true);
 }
 
 }  // namespace rangescope::inject::python

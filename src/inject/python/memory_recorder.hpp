@@ -1,10 +1,12 @@
 // PyTorch's own recorder of GPU memory, turned on from outside: torch.cuda.memory's
 // _record_memory_history(), and at exit _snapshot() as a file of the run (read/snapshot).
 //
-// It is the one place where code of ours runs in the program's interpreter: a short function in
-// globals of its own, run by Py_AddPendingCall between two instructions of the main thread, as a
-// signal handler of Python is. No hook is set, no name of the program's is written, no thread is
-// made. An error ends in a reason; KeyboardInterrupt goes on to the program.
+// It is the one place where code of ours runs in the program's interpreter: functions in globals of
+// their own, run by Py_AddPendingCall between two instructions of the main thread, as a signal
+// handler of Python is. They also learn once which module each tensor of the model belongs to, from
+// the outermost module that is being called then, and, by PyTorch's observer, in which module memory
+// ran out. No hook is set in a module, no name of the program's is written, no thread is made. An
+// error ends in a reason; KeyboardInterrupt goes on to the program.
 //
 // It begins at the first call of CUDA after torch.cuda is initialised, and needs a main thread that
 // runs Python. A program that records its memory itself keeps its settings; what it recorded is
@@ -51,11 +53,12 @@ class MemoryRecorder {
     void* (*integer)(long value);
     void (*forget)(void* object);
   };
-  static constexpr int kMostTries = 24;
+  static constexpr int kMostTries = 40;
 
   [[nodiscard]] bool find_api();
   void ask();
   static int run(void* self);
+  void go_on(const char* outcome);
   [[nodiscard]] bool prepare();
   [[nodiscard]] bool set(const char* key, void* value);
 
@@ -68,7 +71,8 @@ class MemoryRecorder {
   void* code_ = nullptr;
   std::atomic<bool> wants_call_{false};
   std::atomic<std::uint64_t> calls_{0}, next_try_{0};
-  int tries_ = 0;
+  int tries_ = 0;  ///< on the main thread, as is_told_
+  bool is_told_ = false;
 };
 
 }  // namespace rangescope::inject::python

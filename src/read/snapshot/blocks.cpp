@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -48,13 +49,18 @@ class Replay {
  private:
   /// The blocks and segments when the recording began: the events backward from the end.
   void find_beginning() {
+    std::set<std::uint64_t> requested;  // whose size is what was asked for, as their free has it
     used_ = trace_.blocks;
     segments_ = trace_.segments;
     for (auto event = trace_.events.rbegin(); event != trace_.events.rend(); ++event) {
       switch (event->action) {
-        case Action::kAlloc: used_.erase(event->address); break;
+        case Action::kAlloc:
+          used_.erase(event->address);
+          requested.erase(event->address);
+          break;
         case Action::kFreeCompleted:
-          used_[event->address] = {settings_.rounded(event->bytes), event->stack};
+          used_[event->address] = {event->bytes, event->stack};
+          requested.insert(event->address);
           break;
         case Action::kSegmentAlloc: undo_segment_alloc(*event); break;
         case Action::kSegmentFree: segments_[event->address] = segment_of(*event); break;
@@ -62,6 +68,8 @@ class Replay {
         case Action::kOutOfMemory: break;
       }
     }
+    for (const std::uint64_t address : requested)
+      used_[address].bytes = block_bytes(address, used_[address].bytes);
     for (const auto& [address, segment] : segments_) reserved_ += segment.bytes;
   }
 
@@ -106,6 +114,9 @@ class Replay {
     allocation.bytes = block.bytes;
     allocation.stack = block.stack;
     allocation.allocator = allocator_;
+    const auto owner = trace_.owners.find(address);
+    const bool is_named = owner != trace_.owners.end() && time_ns <= trace_.owners_at_ns;
+    if (is_named) allocation.owner = owner->second;
     return allocation;
   }
 
@@ -124,20 +135,20 @@ class Replay {
   }
 
   void allocate(const Event& event) {
-    const Block block{block_bytes(event), event.stack};
+    const Block block{block_bytes(event.address, event.bytes), event.stack};
     used_[event.address] = block;
     free(event);  // a free that was not recorded
     add_allocation(event.address, event.time_ns, block);
   }
 
-  [[nodiscard]] std::uint64_t block_bytes(const Event& event) {
-    const std::uint64_t rounded = settings_.rounded(event.bytes);
-    const auto segment = segment_around(event.address);
+  [[nodiscard]] std::uint64_t block_bytes(std::uint64_t address, std::uint64_t bytes) {
+    const std::uint64_t rounded = settings_.rounded(bytes);
+    const auto segment = segment_around(address);
     if (segment == segments_.end()) return rounded;
     std::uint64_t end = segment->first + segment->second.bytes;
-    const auto next = used_.upper_bound(event.address);
+    const auto next = used_.upper_bound(address);
     if (next != used_.end()) end = std::min(end, next->first);
-    const std::uint64_t room = end - event.address;
+    const std::uint64_t room = end - address;
     if (room < rounded || settings_.splits(segment->second, rounded, room - rounded))
       return rounded;
     return room;
@@ -146,7 +157,9 @@ class Replay {
   void free(const Event& event) {
     const auto open = open_.find(event.address);
     if (open == open_.end()) return;
-    out_.allocations[first_allocation_ + open->second].end_ns = event.time_ns;
+    Allocation& allocation = out_.allocations[first_allocation_ + open->second];
+    allocation.end_ns = event.time_ns;
+    if (event.time_ns < trace_.owners_at_ns) allocation.owner = 0;  // another one was there by then
     open_.erase(open);
   }
 
@@ -185,6 +198,8 @@ class Replay {
     failure.free_bytes = event.address;
     failure.allocator = allocator_;
     failure.stack = event.stack;
+    if (failures_ < trace_.failure_owners.size()) failure.owner = trace_.failure_owners[failures_];
+    ++failures_;
   }
 
   void finish() {
@@ -213,6 +228,7 @@ class Replay {
   std::size_t first_allocation_ = 0;
   std::int64_t begin_ns_ = 0;
   std::uint64_t reserved_ = 0;
+  std::size_t failures_ = 0;
   std::map<std::uint64_t, Segment> segments_;
   std::map<std::uint64_t, Block> used_;
   std::unordered_map<std::uint64_t, std::uint32_t>

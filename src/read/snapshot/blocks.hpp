@@ -65,6 +65,10 @@ struct DeviceTrace {
   std::vector<Event> events;                  ///< the oldest first
   std::map<std::uint64_t, Segment> segments;  ///< by address, at the end
   std::map<std::uint64_t, Block> blocks;      ///< in use at the end
+  /// Modules whose tensors were in use at `owners_at_ns`, by address; texts of the session.
+  std::map<std::uint64_t, model::StringId> owners;
+  std::int64_t owners_at_ns = 0;
+  std::vector<model::StringId> failure_owners;  ///< of allocations that failed, in their order
 };
 
 /// Appends the allocator of `trace` and all that happened in it. `trace.events` get distinct times.

@@ -50,6 +50,9 @@ enum Key : std::uint32_t {
   kRoundDivisions,
   kMostEvents,
   kPeaks,
+  kModules,
+  kModulesTimeUs,
+  kFailures,
 };
 constexpr std::string_view kKeys[] = {"action",
                                       "addr",
@@ -78,8 +81,11 @@ constexpr std::string_view kKeys[] = {"action",
                                       "max_split_size",
                                       "roundup_power2_divisions",
                                       "most_events",
-                                      "peaks"};
-static_assert(std::size(kKeys) == kPeaks);
+                                      "peaks",
+                                      "modules",
+                                      "modules_time_us",
+                                      "failures"};
+static_assert(std::size(kKeys) == kFailures);
 
 constexpr std::uint32_t kMostDevices = 1024;
 constexpr std::int64_t kMicrosecond = 1000;
@@ -109,6 +115,7 @@ class SnapshotReader {
       return base::fail(base::Code::kBadData, "a pickle that is no snapshot of PyTorch's allocator",
                         name_, "Give what torch.cuda.memory._dump_snapshot(FILE) wrote.");
     order_traces();
+    name_owners();
     replay();
     if (session_.allocators.empty())
       return base::fail(base::Code::kBadData, "a snapshot of a program that used no GPU memory",
@@ -279,8 +286,39 @@ class SnapshotReader {
     }
   }
 
-  /// What rangescope's own snapshots say beside PyTorch's: how many events are kept of a device,
-  /// and the peaks of the program by device.
+  /// What rangescope's own snapshots say beside PyTorch's: the modules whose tensors are where, and
+  /// those in which memory ran out.
+  void name_owners() {
+    if (const PickleValue* modules = machine_.find(root_, kModules)) {
+      for (const PickleValue module : machine_.elements(*modules)) name_tensors(module);
+    }
+    const PickleValue* failures = machine_.find(root_, kFailures);
+    if (failures == nullptr) return;
+    for (const PickleValue failure : machine_.elements(*failures)) {
+      const auto parts = machine_.elements(failure);
+      if (parts.size() != 2 || parts[0].kind != PickleKind::kInt) continue;
+      if (DeviceTrace* trace = trace_of(parts[0].integer))
+        trace->failure_owners.push_back(session_.strings.intern(machine_.text(parts[1])));
+    }
+  }
+
+  /// [path, [[device, address], ...]]
+  void name_tensors(PickleValue module) {
+    const auto parts = machine_.elements(module);
+    if (parts.size() != 2) return;
+    const model::StringId owner = session_.strings.intern(machine_.text(parts[0]));
+    for (const PickleValue tensor : machine_.elements(parts[1])) {
+      const auto place = machine_.elements(tensor);
+      const bool is_place = place.size() == 2 && place[0].kind == PickleKind::kInt &&
+                            place[1].kind == PickleKind::kInt;
+      DeviceTrace* trace = is_place ? trace_of(place[0].integer) : nullptr;
+      if (trace == nullptr) continue;
+      trace->owners[static_cast<std::uint64_t>(place[1].integer)] = owner;
+      trace->owners_at_ns = integer(root_, kModulesTimeUs) * kMicrosecond;
+    }
+  }
+
+  /// How many events are kept of a device, and the peaks of the program by device.
   void describe(const DeviceTrace& trace, model::Allocator& allocator) {
     allocator.name = session_.strings.intern("PyTorch");
     const std::uint64_t most_events = size(root_, kMostEvents);

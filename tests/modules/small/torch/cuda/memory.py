@@ -13,6 +13,12 @@ _events = collections.deque()
 _blocks = {}  # address: bytes
 _next = 0x7F0000000000
 _in_use = _peak = 0
+_observers = []
+LIMIT = 1 << 40
+
+
+class OutOfMemoryError(RuntimeError):
+    pass
 
 
 def _record_memory_history(enabled="all", context="all", stacks="all", max_entries=sys.maxsize, device=None, clear_history=False):
@@ -36,6 +42,11 @@ def _note(action, address, size):
 
 def allocate(size):
     global _next, _in_use, _peak
+    if _in_use + size > LIMIT:
+        _events.append({"action": "oom", "device_free": LIMIT - _in_use, "size": size, "stream": 0, "time_us": time.time_ns() // 1000, "frames": []})
+        for observer in _observers:
+            observer(0, size, LIMIT, LIMIT - _in_use)
+        raise OutOfMemoryError
     address = _next
     _blocks[address] = (size + 511) // 512 * 512
     _next += _blocks[address]
