@@ -150,7 +150,7 @@ OUT_OF_MEMORY = {  # modules around the greedy one, and what it is given
     "convolution": (lambda: nn.ModuleDict({"small": nn.Linear(256, 256), "greedy": nn.Conv2d(16, 256, 3, padding=1)}), (64, 16, 512, 512)),
     "nested": (Wide, (65536, 1024)),
     "growing": (lambda: nn.ModuleDict({"small": nn.Linear(256, 256), "greedy": Cat()}), (1024, 1024)),
-    "activation": (lambda: nn.ModuleDict({"small": nn.Linear(256, 256), "greedy": nn.GELU()}), (1 << 21, 1024)),
+    "activation": (lambda: nn.ModuleDict({"small": nn.Linear(256, 256), "greedy": nn.GELU()}), (1 << 20, 1024)),
 }
 
 

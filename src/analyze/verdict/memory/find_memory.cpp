@@ -51,7 +51,8 @@ std::string owner_text(const DeviceMemory& memory) {
   if (largest == memory.parts.end()) return {};
   if (share_of_peak(memory, largest->bytes) < kUseOfPeak) return {};
   const std::string owner = base::elide(base::printable(largest->owner), 80);
-  return fmt::format("largest part: {} of {}, {}", model::memory_use_name(largest->use), owner,
+  const std::string_view of = owner.starts_with("before ") ? "allocated" : "of";
+  return fmt::format("largest part: {} {} {}, {}", model::memory_use_name(largest->use), of, owner,
                      format_bytes(largest->bytes));
 }
 
