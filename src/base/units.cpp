@@ -33,19 +33,21 @@ std::string format_ns(double nanoseconds) {
 
 std::string format_ns_interval(double nanoseconds, double error_ns) {
   if (!std::isfinite(nanoseconds) || !std::isfinite(error_ns)) return format_ns(nanoseconds);
-  constexpr std::array<std::pair<double, const char*>, 4> kUnits = {{{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}}};
+  using Unit = std::pair<double, const char*>;
+  constexpr std::array<Unit, 4> kUnits = {{{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}}};
   const double larger_ns = std::max(std::fabs(nanoseconds), std::fabs(error_ns));
-  const auto* unit = std::ranges::find_if(kUnits, [&](const auto& candidate) { return larger_ns >= candidate.first; });
+  const auto fits = [larger_ns](const Unit& unit) { return larger_ns >= unit.first; };
+  const auto* unit = std::ranges::find_if(kUnits, fits);
   if (unit == kUnits.end()) return format_ns(nanoseconds);
 
-  const auto& [unit_ns, unit_name] = *unit;
+  const auto& [unit_ns, name] = *unit;
   constexpr int kMostDecimals = 3;
   int decimals = 2;
   if (larger_ns / unit_ns >= 10) decimals = 1;
   if (larger_ns / unit_ns >= 100) decimals = 0;
-  const double error = error_ns / unit_ns;
+  const double value = nanoseconds / unit_ns, error = error_ns / unit_ns;
   while (error > 0 && error < 0.5 * std::pow(10, -decimals) && decimals < kMostDecimals) ++decimals;
-  return fmt::format("{:.{}f} ± {:.{}f} {}", nanoseconds / unit_ns, decimals, error, decimals, unit_name);
+  return fmt::format("{:.{}f} ± {:.{}f} {}", value, decimals, error, decimals, name);
 }
 
 std::string format_bytes(double bytes) {

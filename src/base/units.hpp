@@ -9,7 +9,8 @@ namespace rangescope::base {
 
 /// `1.234 ms`: three or four significant digits, unit ns, us, ms or s.
 [[nodiscard]] std::string format_ns(double nanoseconds);
-/// `51.9 ± 2.6 ms`: a duration and its error in one unit, with as many digits as the larger needs and the error has.
+/// `51.9 ± 2.6 ms`: a duration and its error in one unit, with as many digits as the larger needs
+/// and the error has.
 [[nodiscard]] std::string format_ns_interval(double nanoseconds, double error_ns);
 /// `1.5 GiB`: binary multiples.
 [[nodiscard]] std::string format_bytes(double bytes);

@@ -22,7 +22,7 @@ namespace rangescope::wire::gpu {
 inline constexpr char kMagic[8] = {'R', 'S', 'G', 'P', 'U', '\r', '\n', '\0'};
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr const char* kSuffix = ".gpu";
-/// Beside a stream: the snapshot of PyTorch's allocator that its process saved (read/snapshot).
+/// Next to a stream: the snapshot of PyTorch's allocator that its process saved (read/snapshot).
 inline constexpr const char* kMemorySuffix = ".memory";
 /// Of Info: whether that is saved. One of these, else the reason why not.
 inline constexpr const char* kMemoryKey = "memory";

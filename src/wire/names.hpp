@@ -16,11 +16,12 @@ inline constexpr char kMaxCaptureSize[] = "RANGESCOPE_MAX_CAPTURE_SIZE";  ///< b
 inline constexpr char kFlushInterval[] = "RANGESCOPE_FLUSH_INTERVAL";     ///< "200ms": GPU work is written so often
 inline constexpr char kCudaGraphs[] = "RANGESCOPE_CUDA_GRAPHS";           ///< "node" or "graph"
 inline constexpr char kCudaCalls[] = "RANGESCOPE_CUDA_CALLS";             ///< functions noted beside launches: "a,b"
+/// "off", "stacks": PyTorch's recorder of memory
+inline constexpr char kMemory[] = "RANGESCOPE_MEMORY";
 /// "off": calls that allocate and free, and events, are not recorded
 inline constexpr char kCallDetails[] = "RANGESCOPE_CALL_DETAILS";
 inline constexpr char kLaunchRecords[] = "RANGESCOPE_LAUNCH_RECORDS";  ///< "callback": launches are noted by callbacks
 inline constexpr char kModules[] = "RANGESCOPE_MODULES";      ///< "off", or how many levels: modules of PyTorch
-inline constexpr char kMemory[] = "RANGESCOPE_MEMORY";        ///< "off", "stacks": PyTorch's recorder of memory
 inline constexpr char kFunctions[] = "RANGESCOPE_FUNCTIONS";  ///< of Python, by lines "name=pattern"
 inline constexpr char kPhases[] = "RANGESCOPE_PHASES";        ///< lines beside those known; "off": none
 inline constexpr int kMostFunctions = 100;                    ///< lines of each

@@ -8,7 +8,8 @@
 // ranges are the program's own, and not operators).
 //
 // The rules, the first that fits:
-//   parameters       named so by PyTorch; in use before the recording or before a module was first called, and to the
+//   parameters       named so by PyTorch; in use before the recording or before a module was first
+//   called, and to the
 //                    end of the recording or of the last step
 //   older            others that were in use before the recording, and all of them where the
 //                    optimizer's state is among them (an optimizer ran and allocated none)

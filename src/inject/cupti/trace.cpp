@@ -1,6 +1,5 @@
 #include "inject/cupti/trace.hpp"
 
-#include <link.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,31 +15,22 @@
 #include <utility>
 
 #include "inject/cupti/cache_flush.hpp"
-#include "inject/cupti/call_details.hpp"
 #include "inject/cupti/counters.hpp"
 #include "inject/cupti/encode.hpp"
 #include "inject/cupti/give_way.hpp"
-#include "inject/cupti/launches.hpp"
 #include "inject/cupti/pc_sampler.hpp"
 #include "inject/cupti/threads.hpp"
-#include "inject/cupti/trace_settings.hpp"
+#include "inject/cupti/tracer.hpp"
 #include "inject/nvtx/capture.hpp"
 #include "inject/nvtx/control.hpp"
 #include "inject/nvtx/process.hpp"
 #include "inject/nvtx/setting.hpp"
-#include "inject/python/autograd.hpp"
-#include "inject/python/memory_recorder.hpp"
-#include "inject/python/modules.hpp"
 #include "wire/counters.hpp"
 #include "wire/names.hpp"
 
 namespace rangescope::inject::cupti {
 namespace gpu = wire::gpu;
 namespace {
-
-enum class State : int { kIdle, kRunning, kFinished };
-
-constexpr std::uint32_t kMostCbids = 1200;
 
 std::atomic<bool> begun{false};  // and not ended by end_trace()
 
@@ -55,47 +45,6 @@ std::int64_t utc_ns() {
 std::uint64_t CUPTIAPI timestamp() {
   return static_cast<std::uint64_t>(begun.load(std::memory_order_relaxed) ? now_ns() : utc_ns());
 }
-
-std::uint32_t define_module(void* user, std::uint32_t around, const char* name, const char* type, bool function);
-void tell_memory(void* user, const char* outcome);
-
-struct Tracer {
-  Tracer() : encoder(stream), modules(define_module, this), memory(tell_memory, this) {}
-
-  Api api;
-  Subscription subscription;
-  TraceSettings settings;
-  std::atomic<State> state{State::kIdle};
-  std::atomic<bool> tracing{false};
-  bool own_clock = false;
-  bool by_callback = false;
-  std::atomic<bool> hardware_times{false};
-  bool follows = false;           // windows that others open and close
-  std::atomic<bool> awake{true};  // one is open
-  std::uint32_t turns = 0, turns_a_flush = 1;
-  CUpti_CallbackId calls[320] = {};
-  std::size_t call_count = 0;
-  DetailedFunction detailed[kMostCbids] = {};  // by callback id; 0: none, or not wanted
-  std::uint32_t generation = 0;                // of the process that it belongs to
-  std::int64_t start_ns = 0;
-
-  std::mutex stream_lock;  // guards stream, encoder and the counts below
-  GpuStream stream;
-  Encoder encoder;
-  std::uint64_t cupti_dropped = 0;
-  std::uint64_t told_dropped = 0;
-
-  BufferPool buffers;
-  std::atomic<std::uint64_t> buffers_filled{0};
-  std::atomic<std::uint64_t> buffers_seen{0};  // of those, at the flusher's last turn
-  LaunchLog launches;
-  python::Modules modules;
-  python::MemoryRecorder memory;
-  python::Autograd autograd;
-  bool in_modules = false;  // launches are looked up there
-
-  Flusher flusher;
-};
 
 // Made in place and never destroyed: CUPTI's threads may call back after static destructors ran.
 alignas(Tracer) unsigned char tracer_memory[sizeof(Tracer)];
@@ -301,63 +250,6 @@ void sink_launch(void* user, const NotedLaunch& launch, const CallDetails* detai
   t.encoder.launch(t.api, launch.cbid, launch.correlation, launch.tid, launch.start_ns, end, launch.module, launch.same,
                    launch.made_by);
   if (details != nullptr) t.encoder.details(launch.correlation, *details);
-}
-
-// A module that was not seen before, on the launching thread.
-std::uint32_t define_module(void* user, std::uint32_t around, const char* name, const char* type, bool function) {
-  Tracer& t = *static_cast<Tracer*>(user);
-  const std::lock_guard<std::mutex> guard(t.stream_lock);
-  return t.encoder.module(around, name, type, function);
-}
-
-// PyTorch's half of Python is in it. A program that loads it after CUDA has no modules, unless it
-// asks for them.
-int is_pytorch(dl_phdr_info* info, std::size_t, void*) {
-  return info->dlpi_name != nullptr && std::strstr(info->dlpi_name, "libtorch_python") != nullptr ? 1 : 0;
-}
-
-void find_modules(Tracer& t) {
-  const char* why = "--modules off";
-  const char* functions = setting(wire::kFunctions);
-  const char* phases = setting(wire::kPhases);
-  const bool asked = t.settings.module_levels != 0 || functions != nullptr;
-  if (t.settings.modules && !asked && dl_iterate_phdr(is_pytorch, nullptr) == 0)
-    why = "PyTorch is not loaded";
-  else if (t.settings.modules)
-    t.in_modules = t.modules.start(t.settings.module_levels, why);
-  const auto kept = [](const char* text) { return text != nullptr ? strdup(text) : nullptr; };
-  if (t.in_modules) t.autograd.find();
-  if (t.in_modules) t.modules.functions().choose(kept(phases), kept(functions));
-  const std::lock_guard<std::mutex> guard(t.stream_lock);
-  t.encoder.info("modules", t.in_modules ? "on" : why);
-}
-
-void tell_memory(void* user, const char* outcome) {
-  Tracer& t = *static_cast<Tracer*>(user);
-  const std::lock_guard<std::mutex> guard(t.stream_lock);
-  t.encoder.info(gpu::kMemoryKey, outcome);
-  t.stream.flush();  // a process that ends by os._exit has said so
-}
-
-// Windows and `attach` begin and end while PyTorch's recorder knows one beginning and no end: it is
-// left alone there.
-const char* start_memory(Tracer& t) {
-  static char path[4096];
-  const bool is_windowed = t.follows || t.settings.attached;
-  const bool has_pytorch = dl_iterate_phdr(is_pytorch, nullptr) != 0;
-  if (!t.settings.memory || is_windowed || !has_pytorch) return gpu::kMemoryOff;
-  const std::size_t length = std::strlen(t.settings.path) - std::strlen(gpu::kSuffix);
-  const int written =
-      std::snprintf(path, sizeof path, "%.*s%s", static_cast<int>(length), t.settings.path, gpu::kMemorySuffix);
-  if (written >= static_cast<int>(sizeof path)) return "the run's path is too long";
-  const char* why = nullptr;
-  return t.memory.start(path, t.settings.memory_stacks, why) ? gpu::kMemoryWaits : why;
-}
-
-void record_memory(Tracer& t) {
-  const char* state = start_memory(t);
-  const std::lock_guard<std::mutex> guard(t.stream_lock);
-  t.encoder.info(gpu::kMemoryKey, state);
 }
 
 // The narrowest of a few reads: a thread that is put aside between the reads says little about the

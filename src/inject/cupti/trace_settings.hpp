@@ -4,8 +4,9 @@
 // 0: only full buffers and the end), RANGESCOPE_LAUNCH_RECORDS (activity, callback: how launch
 // calls are noted), RANGESCOPE_CUDA_CALLS (further driver functions to note, by the beginning of
 // their names, separated by commas), RANGESCOPE_MODULES (off, or how many levels of modules; unset:
-// all, where PyTorch is loaded), RANGESCOPE_MEMORY (off, stacks), RANGESCOPE_FUNCTIONS and RANGESCOPE_PHASES
-// (wire/functions.hpp), RANGESCOPE_CALL_DETAILS (on, off: what calls allocate, free, record and wait for).
+// all, where PyTorch is loaded), RANGESCOPE_MEMORY (off, stacks), RANGESCOPE_FUNCTIONS and
+// RANGESCOPE_PHASES (wire/functions.hpp), RANGESCOPE_CALL_DETAILS (on, off: what calls allocate,
+// free, record and wait for).
 #pragma once
 
 #include <cstdint>

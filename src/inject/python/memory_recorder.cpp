@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdio>
 #include <cstring>
 #include <type_traits>
 
@@ -175,18 +176,18 @@ bool MemoryRecorder::find_api() {
   return has_all;
 }
 
-bool MemoryRecorder::start(const char* file, bool stacks, const char*& why) {
-  why = "there is no Python";
-  if (!find_api()) return false;
-  why = "the run's path is too long";
-  if (std::strlen(file) >= sizeof file_) return false;
-  std::strcpy(file_, file);
+const char* MemoryRecorder::start(const char* stream, bool stacks) {
+  if (!find_api()) return "there is no Python";
+  const auto length = static_cast<int>(std::strlen(stream) - std::strlen(wire::gpu::kSuffix));
+  const char* const suffix = wire::gpu::kMemorySuffix;
+  const int written = std::snprintf(file_, sizeof file_, "%.*s%s", length, stream, suffix);
+  if (written >= static_cast<int>(sizeof file_)) return "the path of the run is too long";
   stacks_ = stacks;
   wants_call_.store(true);
-  return true;
+  return wire::gpu::kMemoryWaits;
 }
 
-/// CUDA may be used by others long before PyTorch does: tries come at twice as many calls each time.
+/// CUDA may be used by others long before PyTorch does: each try comes at twice as many calls.
 void MemoryRecorder::ask() {
   const std::uint64_t call = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
   if (call < next_try_.load(std::memory_order_relaxed)) return;
@@ -209,8 +210,8 @@ bool MemoryRecorder::prepare() {
   globals_ = api_.new_dictionary();
   if (globals_ == nullptr) return false;
   const bool has_names = api_.set_item(globals_, "__builtins__", api_.builtins()) == 0 &&
-                         set("path", api_.text(file_)) && set("stacks", api_.integer(stacks_ ? 1 : 0)) &&
-                         set("most", api_.integer(kMostEvents));
+                         set("path", api_.text(file_)) && set("most", api_.integer(kMostEvents)) &&
+                         set("stacks", api_.integer(stacks_ ? 1 : 0));
   if (!has_names) return false;
   code_ = api_.compile(kCode, kCodeName, kFileInput);
   return code_ != nullptr;
@@ -234,8 +235,8 @@ int MemoryRecorder::run(void* self) {
 
 void MemoryRecorder::go_on(const char* outcome) {
   const bool is_later = std::strcmp(outcome, "later") == 0;
-  const bool is_recording =
-      std::strcmp(outcome, wire::gpu::kMemoryOn) == 0 || std::strcmp(outcome, wire::gpu::kMemoryOfProgram) == 0;
+  const auto is = [outcome](const char* word) { return std::strcmp(outcome, word) == 0; };
+  const bool is_recording = is(wire::gpu::kMemoryOn) || is(wire::gpu::kMemoryOfProgram);
   if (!is_told_ && !is_later) {
     is_told_ = true;
     tell_(user_, outcome);

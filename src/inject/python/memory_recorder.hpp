@@ -25,13 +25,14 @@ class MemoryRecorder {
   /// The last so many allocations and frees of a device are kept: some 150 MB of the host's memory.
   static constexpr int kMostEvents = 500'000;
 
-  /// Told once, on the main thread, what became of it (wire::gpu::kMemoryKey).
+  /// Called once, on the main thread, with what became of it (wire::gpu::kMemoryKey).
   using Tell = void (*)(void* user, const char* outcome);
   MemoryRecorder(Tell tell, void* user) : tell_(tell), user_(user) {}
 
-  /// `file`: what the snapshot is saved as, absolute; it is copied. `stacks`: lines of Python too.
-  /// False, with why, where there is no Python that can be asked. To be called once.
-  [[nodiscard]] bool start(const char* file, bool stacks, const char*& why);
+  /// The snapshot is saved next to the GPU stream `stream`, an absolute path. `stacks`: with lines
+  /// of Python. Returns the state (wire::gpu::kMemoryKey): kMemoryWaits, or why there is no Python
+  /// that can be asked. To be called once.
+  [[nodiscard]] const char* start(const char* stream, bool stacks);
   /// On any thread, at a call of CUDA. Costs the read of a word once the recorder is on.
   void saw_call() {
     if (wants_call_.load(std::memory_order_relaxed)) ask();

@@ -1,4 +1,4 @@
-// The snapshot of PyTorch's allocator that a profiled process saved beside its GPU stream.
+// The snapshot of PyTorch's allocator that a profiled process saved next to its GPU stream.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace rangescope::read::native {
 
-/// Adds the snapshot beside `stream` to `session.allocators`, as memory of
+/// Adds the snapshot next to `stream` to `session.allocators`, as memory of
 /// session.processes[process]. PyTorch names no threads: its allocations have none.
 /// `state`: what the stream says of it (wire::gpu::kMemoryKey), "" where it says nothing. What is
 /// missing or cannot be read is a loss.

@@ -286,7 +286,7 @@ class SnapshotReader {
     }
   }
 
-  /// What rangescope's own snapshots say beside PyTorch's: the modules whose tensors are where, and
+  /// What rangescope's own snapshots add to PyTorch's: the modules whose tensors are where, and
   /// those in which memory ran out.
   void name_owners() {
     if (const PickleValue* modules = machine_.find(root_, kModules)) {
