@@ -145,7 +145,8 @@ class Attach(unittest.TestCase):
         self.assertEqual(f"{os.path.basename(python[0]['file'])}:{python[0]['name']}", function)
         first = " ".join(out.split("\n1. ")[1].split("   try:")[0].split())
         if "waiting for a CPU" not in first:
-            self.assertIn(function, first)
+            file, name = function.split(":")
+            self.assertRegex(first, rf"{file}:{name}|{name} \({file}:\d+\)")
 
     def report(self, *words):
         report = json.loads(self.tool("report", *(words or ["latest"]), "-f", "json").stdout)

@@ -106,7 +106,7 @@ class Counters(unittest.TestCase):
         for words, code, part in (
             (["search", "nothing_such"], 66, "no metric of GH100"),
             (["show", "rooflin"], 64, "roofline"),
-            (["show"], 64, "what is required"),
+            (["show"], 64, "missing: what"),
             (["guess"], 64, "guess"),
         ):
             done = self.tool("metrics", *words)
