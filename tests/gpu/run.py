@@ -3,7 +3,7 @@
 
     BUILD    a build folder with bin/rangescope and lib/librangescope_inject.so
     OUT      a folder for captures; OUT/<GPU>.json gets machine, cases and figures
-    part     truth counters pipeline doctor flops cost light clocks modules models windows pc attach attached_ranks shared allocates memory: all of them where none is named; truth.Zoo.test_counts is one case
+    part     truth counters pipeline doctor flops cost light clocks modules models windows pc attach attached_ranks shared allocates memory savings: all of them where none is named; truth.Zoo.test_counts is one case
     NVCC= NCU= NSYS= PYTHON=   tools, where PATH does not find them
     BUDGET=  seconds; what would take longer is skipped and counted
 
@@ -17,7 +17,7 @@ import unittest
 
 import gpu
 
-PARTS = ("truth", "counters", "pipeline", "doctor", "flops", "cost", "light", "clocks", "modules", "models", "windows", "pc", "attach", "attached_ranks", "shared", "allocates", "memory")
+PARTS = ("truth", "counters", "pipeline", "doctor", "flops", "cost", "light", "clocks", "modules", "models", "windows", "pc", "attach", "attached_ranks", "shared", "allocates", "memory", "savings")
 
 
 class Told(unittest.TextTestResult):
