@@ -254,6 +254,11 @@ struct CpuFunction {
   std::uint32_t hot_line = 0;        ///< of `file`, where most of its own samples of the run are; 0: unknown
   CodePlace caller;                  ///< the program's own function that mostly called it
   [[nodiscard]] CodePlace place() const { return {name, file, line}; }
+  /// Its function is unknown: `name` is "libx.so+0x1a20", or "[vdso]".
+  [[nodiscard]] bool names_its_module() const {
+    const bool has_offset = name.find("+0x") != std::string::npos;
+    return has_offset || name.starts_with('[');
+  }
 };
 
 /// A row of the tree of a region's functions. The program's own are rows, and the library function
@@ -315,7 +320,8 @@ struct CpuWork {
   CpuPart python, native, cuda, waiting;
   /// What the four add up to: the wall time; while a start/end range is open, and where an occurrence never ended, what
   /// was recorded where that is more.
-  [[nodiscard]] double whole_ns() const { return python.ns + native.ns + cuda.ns + waiting.ns; }
+  [[nodiscard]] double whole_ns() const { return cpu_ns() + waiting.ns; }
+  [[nodiscard]] double cpu_ns() const { return python.ns + native.ns + cuda.ns; }
   std::vector<CpuPart> parts;          ///< of those, by library and kind, the largest first
   std::vector<CpuFunction> functions;  ///< at most fifty, by their own time
   std::vector<CpuFunction> callers;    ///< at most fifty, by time with what they called
@@ -377,6 +383,7 @@ struct ReportProcess {
 struct ProcessUsage {
   double user_ns = 0, system_ns = 0;
   std::optional<double> peak_rss_bytes;  ///< of the largest of these processes
+  [[nodiscard]] double cpu_ns() const { return user_ns + system_ns; }
 };
 
 /// The run itself: what was run, when, by what, and how it ended. Fields are empty where the input does not say.
@@ -390,6 +397,10 @@ struct RunInfo {
   std::optional<int> exit_code;
   std::optional<int> signal;
   std::optional<ProcessUsage> usage;
+  [[nodiscard]] std::optional<double> cpus_used() const {
+    if (!usage || duration_ns <= 0) return std::nullopt;
+    return usage->cpu_ns() / duration_ns;
+  }
   std::optional<std::uint32_t> attached_pid;  ///< a window of this process, which ran already
   double attached_after_ns = 0;               ///< for so long, when the window began
   struct Window {

@@ -72,12 +72,14 @@ class NextCalls {
 
 AskedPoints asked_points(const Session& session) {
   const model::Allocators& allocators = session.allocators;
-  const NextCalls next_calls(session);
+  std::optional<NextCalls> next_calls;  // made where a thread is unknown
   AskedPoints points;
   const auto add = [&](std::uint32_t thread, std::uint32_t allocator, std::int64_t at_ns) {
     std::optional<Moment> moment = Moment{thread, at_ns};
-    if (thread >= session.threads.size())
-      moment = next_calls.after(allocators.allocators[allocator].process, at_ns);
+    if (thread >= session.threads.size()) {
+      if (!next_calls) next_calls.emplace(session);
+      moment = next_calls->after(allocators.allocators[allocator].process, at_ns);
+    }
     if (!moment) return kNone;
     model::Launch& call = points.calls.emplace_back();
     call.start_ns = call.end_ns = moment->at_ns;

@@ -69,9 +69,8 @@ class UseRules {
   }
 
   [[nodiscard]] MemoryUse use_of(const Allocation& allocation) const {
-    if (allocation.owner != 0) return MemoryUse::kParameters;
-    if (allocation.older) return use_of_older(allocation);
     if (is_parameter(allocation)) return MemoryUse::kParameters;
+    if (allocation.older) return use_of_older(allocation);
     if (is_optimizer_state(allocation)) return MemoryUse::kOptimizerState;
     if (is_gradient(allocation)) return MemoryUse::kGradients;
     if (is_kept(allocation)) return MemoryUse::kCache;

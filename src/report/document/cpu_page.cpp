@@ -52,9 +52,7 @@ std::string function_text(const model::CpuFunction& function) {
   if (function.python)
     return function.line > 0 ? fmt::format("{} ({}:{})", function.name, base::file_name(function.file), function.line)
                              : fmt::format("{} ({})", function.name, base::file_name(function.file));
-  if (function.name.find("+0x") != std::string::npos || function.name.starts_with('[') ||
-      function.name.starts_with('('))
-    return function.name;
+  if (function.names_its_module() || function.name.starts_with('(')) return function.name;
   if (function.module.starts_with('[')) return function.name + " " + function.module;
   if (!function.module.empty()) return fmt::format("{} [{}]", function.name, base::file_name(function.module));
   return function.name;
@@ -173,7 +171,7 @@ Section own_function_section(const model::Report& report, const Style& style) {
   Section section{"Functions of the program", true};
   if (!model::is_program(report) || !report.regions.front().cpu) return section;
   const model::CpuWork& cpu = *report.regions.front().cpu;
-  const double cpu_ns = cpu.python.ns + cpu.native.ns + cpu.cuda.ns;
+  const double cpu_ns = cpu.cpu_ns();
   const std::size_t most = style.top == 0 ? kOwnFunctions : style.top;
   constexpr const char* kTitle = "function, with the libraries that it calls";
   Grid grid({{kTitle, false, true}, {"CPU"}, {"CPU %", true, false, 1}});

@@ -132,12 +132,9 @@ void write_run(JsonWriter& json, const model::RunInfo& run) {
               or_null(run.start_unix_ns), "duration_ns", run.duration_ns, "exit_code", run.exit_code, "signal",
               run.signal, "host", or_null(run.host), "sources", run.sources);
   if (run.usage) {
-    const double cpu_ns = run.usage->user_ns + run.usage->system_ns;
-    std::optional<double> cpus_used;
-    if (run.duration_ns > 0) cpus_used = cpu_ns / run.duration_ns;
     const model::ProcessUsage& usage = *run.usage;
     json.open_line_object("usage");
-    json.fields("user_ns", usage.user_ns, "system_ns", usage.system_ns, "cpus_used", cpus_used);
+    json.fields("user_ns", usage.user_ns, "system_ns", usage.system_ns, "cpus_used", run.cpus_used());
     json.field("peak_rss_bytes", usage.peak_rss_bytes);
     json.close();
   }

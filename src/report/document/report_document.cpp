@@ -34,11 +34,10 @@ std::string windows_text(const model::RunInfo& run) {
 /// "CPU 1.250 s (user 1.100 s, system 150.0 ms), 0.35 CPUs used", "peak memory 45.2 MB"
 void add_usage(const model::RunInfo& run, std::vector<std::string>& facts) {
   if (!run.usage) return;
-  const double cpu_ns = run.usage->user_ns + run.usage->system_ns;
   const std::string user = base::format_ns(run.usage->user_ns);
   const std::string system = base::format_ns(run.usage->system_ns);
-  facts.push_back(fmt::format("CPU {} (user {}, system {})", base::format_ns(cpu_ns), user, system));
-  const double cpus_used = run.duration_ns > 0 ? cpu_ns / run.duration_ns : 0;
+  facts.push_back(fmt::format("CPU {} (user {}, system {})", base::format_ns(run.usage->cpu_ns()), user, system));
+  const double cpus_used = run.cpus_used().value_or(0);
   if (cpus_used > 0) facts.push_back(fmt::format("{:.2f} CPUs used", cpus_used));
   if (run.usage->peak_rss_bytes)
     facts.push_back("peak memory " + base::format_bytes(*run.usage->peak_rss_bytes) + " (RSS)");

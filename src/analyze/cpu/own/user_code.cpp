@@ -206,9 +206,7 @@ model::CodePlace code_place(const Session& session, const UserCode& code, std::u
   const model::CpuFunction function = function_of(session, frame);
   const bool has_file = function.python || code.origins[frame] != Origin::kElsewhere;
   if (has_file && !function.file.empty()) return {function.name, function.file, function.line};
-  const bool names_its_module =
-      function.name.find("+0x") != std::string::npos || function.name.starts_with('[');
-  if (function.module.empty() || names_its_module) return {function.name, "", 0};
+  if (function.module.empty() || function.names_its_module()) return {function.name, "", 0};
   return {function.name + " [" + std::string(base::file_name(function.module)) + "]", "", 0};
 }
 

@@ -37,17 +37,13 @@ double weight_of(const CpuWaitRow& wait) {
   }
 }
 
-double cpu_ns(const CpuWork& cpu) {
-  return cpu.python.ns + cpu.native.ns + cpu.cuda.ns;
-}
-
 bool keeps_from_running(const model::CpuPart& part) {
   return part.kind == "waiting" && (part.name == "preempted" || part.name == "GIL");
 }
 
 /// Time in which threads wanted to run: the CPU time, and waits for a core or for the interpreter.
 double wanted_ns(const CpuWork& cpu) {
-  double wanted = cpu_ns(cpu);
+  double wanted = cpu.cpu_ns();
   for (const model::CpuPart& part : cpu.parts)
     if (keeps_from_running(part)) wanted += part.ns;
   return wanted;
@@ -65,15 +61,14 @@ std::string waits_to_run_text(const CpuWork& cpu) {
 }
 
 std::string cpu_text(const CpuWork& cpu, const model::CpuFunction& function) {
-  const double all_cpu_ns = cpu_ns(cpu);
+  const double all_cpu_ns = cpu.cpu_ns();
   std::string text =
       fmt::format("{} of the CPU time ({} of {})", share_text(function.self_ns / all_cpu_ns),
                   format_ns(function.self_ns), format_ns(all_cpu_ns));
   const auto hottest = std::ranges::max_element(cpu.functions, {}, &model::CpuFunction::self_ns);
   if (hottest == cpu.functions.end() || hottest->frame == function.frame) return text;
   const bool is_called_by_it = hottest->caller == function.place();
-  const bool has_name =
-      hottest->name.find("+0x") == std::string::npos && !hottest->name.starts_with('[');
+  const bool has_name = !hottest->names_its_module();
   if (is_called_by_it && has_name && hottest->self_ns >= kHottestCallee * function.self_ns)
     text += fmt::format(", {} of it in {}", share_text(hottest->self_ns / function.self_ns),
                         hottest->name);
@@ -158,7 +153,7 @@ std::optional<Cause> cpu_cause(const model::Report& report, const CpuWork& cpu) 
   if (cpu.own_functions.empty()) return std::nullopt;
   const model::CpuFunction& function = cpu.own_functions.front();
   if (function.self_ns < static_cast<double>(kEnoughSamples) * cpu.interval_ns) return std::nullopt;
-  const double wanted = function.self_ns / cpu_ns(cpu) * wanted_ns(cpu);
+  const double wanted = function.self_ns / cpu.cpu_ns() * wanted_ns(cpu);
   return Cause{.kind = "own_function",
                .place = place_text(function.place()),
                .text = cpu_text(cpu, function),

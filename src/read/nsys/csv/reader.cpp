@@ -101,10 +101,10 @@ class Sums {
   }
 
   /// Names with their domain, where the tables of sums print it in front of each; else none.
-  [[nodiscard]] std::set<std::string, std::less<>> certain_names() const {
-    std::set<std::string, std::less<>> names;
+  [[nodiscard]] FullNames certain_names() const {
+    FullNames names;
     for (const model::StringId name : full_) names.emplace(s_.strings.view(name));
-    return every_domain_is_printed(names) ? names : std::set<std::string, std::less<>>{};
+    return every_domain_is_printed(names) ? names : FullNames{};
   }
 
  private:
