@@ -4,6 +4,7 @@
 // more steps compares. How noise is measured and what "stands out" means: docs/manual/compare.md.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,7 +32,8 @@ struct Change {
   double confidence = 0;            ///< of the interval, 0..1: 0.95, less where there are too few runs for that
   std::optional<double> p;          ///< probability of such a change by chance, over all regions tested together
   Standing standing = Standing::kUntested;
-  std::string why;  ///< of kUntested
+  std::string why;        ///< of kUntested
+  bool is_exact = false;  ///< both values were counted: compared as they are, without a test
 };
 
 struct ComparedValue {
@@ -65,7 +67,15 @@ struct ComparedRegion {
   std::vector<ComparedChain> chains;        ///< by their frames; sides of which only a report is there have none
   std::vector<double> sample_ns;  ///< what a sample of each side stands for, an occurrence; 0: none were taken
   std::string renamed_from;       ///< its path in the first side, where --rename joined two; else ""
+  bool is_whole_run = false;      ///< no range: DigestRegion::is_whole_run
 };
+
+/// The whole run has no times of its own: only values that it has on some side are compared.
+[[nodiscard]] inline bool is_compared(const ComparedRegion& region, const ComparedValue& value) {
+  if (!region.is_whole_run) return true;
+  const auto is_known = [](const std::optional<double>& number) { return number.has_value(); };
+  return std::ranges::any_of(value.values, is_known);
+}
 
 /// Kernels of one folded name over the whole run.
 struct ComparedKernel {

@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/loss.hpp"
@@ -35,6 +37,9 @@ struct DigestChain {
   std::int64_t samples = 0;
 };
 
+/// Path of the row of the whole run.
+inline constexpr std::string_view kWholeRun = "whole run";
+
 struct DigestRegion {
   std::vector<std::string> path;
   std::string domain;
@@ -45,6 +50,7 @@ struct DigestRegion {
   std::vector<DigestFunction> functions;  ///< the largest kMostFunctions
   std::vector<DigestChain> chains;        ///< only where the run's captures were read
   std::vector<double> wall_ns, busy_ns;   ///< sampled occurrences in time order; busy is empty without GPU data
+  bool is_whole_run = false;              ///< no range: its values are of the run (add_whole_run)
 };
 
 struct DigestKernel {
@@ -64,6 +70,10 @@ struct Digest {
   bool judged = false;           ///< `verdict` is known: older baselines keep none
   bool partial_gpu = false;      ///< GPU work was recorded for a part of the run only
 };
+
+/// Adds the row of the whole run, which has the peak of GPU memory. Without one, or where the
+/// program has a range of that name, there is none.
+void add_whole_run(std::optional<double> peak_memory_bytes, Digest& digest);
 
 /// What a person named on the command line: one run, or repeated runs of one program.
 struct Side {

@@ -204,6 +204,10 @@ std::string path_text(const Region& region) {
   return path_text(region.domain, region.path);
 }
 
+bool is_counted(const Measure& measure) {
+  return measure.tag.starts_with("memory.");
+}
+
 bool adds_up(const Measure& measure) {
   if (measure.tag == "wall_ns.inclusive" || measure.tag == "wall_ns.exclusive") return true;
   if (measure.tag.starts_with("communication.")) return true;

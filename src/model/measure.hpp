@@ -45,6 +45,9 @@ struct Measure {
 [[nodiscard]] std::string path_text(const Region& region);
 [[nodiscard]] std::string path_text(const std::string& domain, const std::vector<std::string>& path);
 
+/// Is the measure counted by an allocator, and not timed, so that one run tells it?
+[[nodiscard]] bool is_counted(const Measure& measure);
+
 /// Is the value of that measure a sum over occurrences, so that it is divided by their number when runs are compared?
 [[nodiscard]] bool adds_up(const Measure& measure);
 

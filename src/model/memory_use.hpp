@@ -36,7 +36,8 @@ inline constexpr std::array<std::string_view, 7> kMemoryUseNames = {
 /// A part of what is in use at a time.
 struct MemoryPart {
   MemoryUse use = MemoryUse::kTemporary;
-  std::string owner;  ///< module, range, or line of the program; "" where nothing says
+  std::string owner;        ///< module, range, or line of the program; "" where nothing says
+  bool is_of_time = false;  ///< nothing else is known: the owner is when it was allocated
   double bytes = 0;
   std::int64_t blocks = 0;
 };

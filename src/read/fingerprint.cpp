@@ -37,7 +37,8 @@ class Mixer {
 bool has_content(const Session& session) {
   const bool has_events = !session.ranges.empty() || !session.launches.empty();
   const bool has_work = !session.kernels.empty() || !session.copies.empty();
-  return has_events || has_work || !session.measurements.empty() || !session.summary.empty();
+  const bool has_results = !session.measurements.empty() || !session.summary.empty();
+  return has_events || has_work || has_results || !session.allocators.empty();
 }
 
 void add_summary(const Session& session, Mixer& mixer) {
@@ -50,6 +51,20 @@ void add_summary(const Session& session, Mixer& mixer) {
     mixer.number(kernel.total_ns);
   }
   for (const model::CopySummary& copy : session.summary.copies) mixer.number(copy.total_ns);
+}
+
+void add_allocators(const model::Allocators& allocators, Mixer& mixer) {
+  for (const model::Allocator& allocator : allocators.allocators) {
+    mixer.number(std::uint64_t{allocator.ordinal});
+    mixer.number(static_cast<std::uint64_t>(allocator.first_ns));
+    mixer.number(static_cast<std::uint64_t>(allocator.last_ns));
+  }
+  mixer.times(allocators.allocations);
+  for (const model::Allocation& allocation : allocators.allocations) mixer.number(allocation.bytes);
+  for (const model::FailedAllocation& failure : allocators.failures) {
+    mixer.number(static_cast<std::uint64_t>(failure.at_ns));
+    mixer.number(failure.bytes);
+  }
 }
 
 }  // namespace
@@ -75,6 +90,7 @@ std::uint64_t fingerprint(const Session& session) {
     for (const model::MetricValue& value : result.values) mixer.number(value.value);
   }
   add_summary(session, mixer);
+  add_allocators(session.allocators, mixer);
   return mixer.result();
 }
 

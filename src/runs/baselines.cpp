@@ -152,6 +152,14 @@ DigestRegion report_region(const Json& json) {
   return region;
 }
 
+/// Of the fullest GPU of a report.
+std::optional<double> peak_memory_bytes(const Json& report) {
+  std::optional<double> peak_bytes;
+  for (const Json& memory : report.value("memory", Json::array()))
+    peak_bytes = std::max(peak_bytes.value_or(0), number_of<double>(memory, "peak_bytes"));
+  return peak_bytes;
+}
+
 Digest digest_of_report(const Json& json) {
   Digest out;
   out.run = run_in(json.at("run"));
@@ -176,6 +184,7 @@ Digest digest_of_report(const Json& json) {
     if (gpu != region.end() && gpu->is_object()) out.partial_gpu = out.partial_gpu || gpu->value("partial", false);
   }
   read_verdict(json, out);
+  model::add_whole_run(peak_memory_bytes(json), out);
   for (const Json& kernel : json.value("kernels", Json::array()))
     out.kernels.push_back(
         {text_in(kernel, "name"), number_of<std::int64_t>(kernel, "calls"), number_of<double>(kernel, "total_ns")});
@@ -198,6 +207,7 @@ Digest digest_of_baseline(const Json& json) {
                                function.at(4).get<double>()});
     one.wall_ns = region.value("wall_ns", std::vector<double>{});
     one.busy_ns = region.value("busy_ns", std::vector<double>{});
+    one.is_whole_run = region.value("whole_run", false);
     out.regions.push_back(std::move(one));
   }
   read_verdict(json, out);
@@ -273,6 +283,7 @@ std::string digest_text(const Digest& run, std::size_t samples) {
                  {"values", region.values},
                  {"wall_ns", thinned(region.wall_ns, samples)},
                  {"busy_ns", thinned(region.busy_ns, samples)}};
+    if (region.is_whole_run) json["whole_run"] = true;
     if (region.cpu_interval_ns > 0) {
       json["cpu_interval_ns"] = region.cpu_interval_ns;
       for (const model::DigestFunction& function : region.functions)

@@ -8,6 +8,7 @@ import json
 import lzma
 import os
 import pickle
+import shutil
 import sqlite3
 import sys
 import tempfile
@@ -152,6 +153,65 @@ class Recorded(unittest.TestCase):
         with open(trace, "rb") as file:
             self.assertIn(b"GPU 0 PyTorch allocated", file.read())
         self.assertIn(str(peak), self.output(path, "-f", "html"))
+
+    def test_a_snapshot_counts_once(self):
+        path = self.snapshot("gpt2")
+        copy = os.path.join(self.folder, "copy.pickle")
+        shutil.copy(path, copy)
+        alone = self.report(path)
+        for second in (path, copy):
+            both = cases.run([TOOL, "report", path, second, "-f", "json"])
+            self.assertEqual(both.returncode, 0, both.stderr)
+            report = json.loads(both.stdout)
+            self.assertEqual(report["memory"], alone["memory"])
+            self.assertEqual(report["regions"], alone["regions"])
+            self.assertEqual(sum("was left out: it is the same recording as" in note for note in report["notes"]), 1)
+        other = cases.run([TOOL, "report", path, self.snapshot("resnet"), "-f", "json"])
+        self.assertEqual([memory["peak_bytes"] for memory in json.loads(other.stdout)["memory"]],
+                         [truth(model, "snapshot")["max_memory_allocated"] for model in ("gpt2", "resnet")])
+
+    def gate(self, baseline, now, *options):
+        return cases.run([TOOL, "gate", "--metric", "memory.peak_bytes", "-b", baseline, now, *options], cwd=self.folder)
+
+    def test_compare_shows_the_whole_and_each_range(self):
+        before, after = self.snapshot("gpt2"), self.snapshot("llama")
+        for options in ((), ("--metric", "memory.peak_bytes")):
+            with self.subTest(options=options):
+                done = cases.run([TOOL, "compare", before, after, *options, "-f", "json"])
+                self.assertEqual(done.returncode, 0, done.stderr)
+                compared = {region["path"][-1]: region["values"]["memory.peak_bytes"] for region in json.loads(done.stdout)["regions"]}
+                self.assertEqual(compared["whole run"]["values"],
+                                 [truth(model, "snapshot")["max_memory_allocated"] for model in ("gpt2", "llama")])
+                of_reports = [{region["path"][-1]: region["memory"]["peak_bytes"] for region in self.report(path)["regions"]}
+                              for path in (before, after)]
+                step = "Optimizer.step#AdamW.step"
+                self.assertEqual(compared[step]["values"], [peaks[step] for peaks in of_reports])
+                self.assertEqual([compared["whole run"]["changes"][0][key] for key in ("standing", "exact", "p")], ["more", True, None])
+        shown = cases.run([TOOL, "compare", before, after], env={**os.environ, "COLUMNS": "160"}).stdout
+        self.assertRegex(shown, r"(?m)^whole run +1 +336\.1 MiB +.* more$")
+        self.assertEqual(shown.count("\nwhole run"), 1, "not among the times")
+
+    def test_gate_in_both_directions(self):
+        small, large = self.snapshot("gpt2"), self.snapshot("resnet")
+        grown = self.gate(small, large)
+        self.assertEqual(grown.returncode, 81, grown.stdout + grown.stderr)
+        self.assertRegex(grown.stdout, r"(?m)^regressed +whole run +")
+        self.assertEqual(self.gate(large, small).returncode, 0)
+        self.assertEqual(self.gate(small, small, "--strict").returncode, 0)
+        self.assertEqual(self.gate(small, large, "--max-regression", "1000%").returncode, 0)
+        # The same from a saved baseline and from a report.
+        saved = cases.run([TOOL, "gate", "--save", "--name", "small", small], cwd=self.folder)
+        self.assertEqual(saved.returncode, 0, saved.stderr)
+        report = os.path.join(self.folder, "large.json")
+        self.output(large, "-f", "json", "-o", report)
+        again = self.gate("small", report)
+        self.assertEqual((again.returncode, again.stdout.splitlines()[3:]), (81, grown.stdout.splitlines()[3:]))
+        # Ranges alone: what an instance needed.
+        self.assertEqual(self.gate(small, large, "--region", "Optimizer.step#AdamW.step").returncode, 81)
+        other = os.path.join(SOURCE, "tests", "golden", "native-gpu", "zoo")
+        refused = self.gate(other, small)
+        self.assertEqual(refused.returncode, 82, refused.stdout)
+        self.assertIn("no region has 'memory.peak_bytes' on all sides", refused.stderr)
 
     def test_a_pickle_that_runs_code_is_refused(self):
         class Call:

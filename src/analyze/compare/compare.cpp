@@ -139,6 +139,25 @@ bool sums(const std::string& tag) {
   return measure && model::adds_up(*measure);
 }
 
+bool is_counted(const std::string& tag) {
+  const model::Measure* measure = model::find_measure(tag);
+  return measure != nullptr && model::is_counted(*measure);
+}
+
+bool is_whole_run(const MatchedRegion& region) {
+  for (const auto& runs : region.of)
+    for (const DigestRegion* row : runs)
+      if (row != nullptr && row->is_whole_run) return true;
+  return false;
+}
+
+void judge_exactly(Change& change) {
+  change.is_exact = true;
+  change.standing = Standing::kNoise;
+  if (change.difference > 0) change.standing = Standing::kMore;
+  if (change.difference < 0) change.standing = Standing::kLess;
+}
+
 /// The value of one run, per occurrence where it is a sum.
 std::optional<double> value_of(const DigestRegion& region, const std::string& tag) {
   const auto found = region.values.find(tag);
@@ -182,6 +201,11 @@ class Comparer {
     if (!kept) return base::fail(std::move(kept));
     describe();
     if (auto chosen = choose_values(*matched); !chosen) return base::fail(std::move(chosen));
+    note_noise();
+    const auto has_nothing = [&](const MatchedRegion& region) {
+      return is_whole_run(region) && !has_chosen_value(region);
+    };
+    std::erase_if(*matched, has_nothing);
     hypotheses_.resize(sides_.size());
     // Changes are pointed at until they are tested: no vector that holds them may grow.
     out_.regions.reserve(matched->size());
@@ -256,22 +280,24 @@ class Comparer {
     out_.environment = environment_differences(sides_);
     out_.alpha = options_.alpha;
     by_runs_ = true;
-    std::size_t fewest = sides_[0].runs.size();
-    for (std::size_t s = 1; s < sides_.size(); ++s) {
+    for (std::size_t s = 1; s < sides_.size(); ++s)
       by_runs_ = by_runs_ && smallest_p(sides_[0].runs.size(), sides_[s].runs.size(), options_.tail) <= options_.alpha;
-      fewest = std::min(fewest, sides_[s].runs.size());
-    }
     out_.noise = by_runs_ ? "runs" : "occurrences";
     out_.method = fmt::format(
         "{} permutation test of {}, step-down maxT over all values, alpha {}; interval of the ratio by Hodges and "
         "Lehmann",
         options_.tail == Tail::kBoth ? "two-sided" : "one-sided", by_runs_ ? "whole runs" : "stretches of instances",
         options_.alpha);
-    if (!by_runs_)
-      out_.notes.push_back(
-          fmt::format("noise was estimated from the instances inside the runs: {} per side cannot show differences "
-                      "from run to run (clocks, a busy machine). Use rangescope profile --repeat 5 on both sides",
-                      base::counted(fewest, "run")));
+  }
+
+  void note_noise() {
+    if (by_runs_ || std::ranges::all_of(values_, is_counted)) return;
+    std::size_t fewest = sides_[0].runs.size();
+    for (const Side& side : sides_) fewest = std::min(fewest, side.runs.size());
+    out_.notes.push_back(
+        fmt::format("noise was estimated from the instances inside the runs: {} per side cannot show differences "
+                    "from run to run (clocks, a busy machine). Use rangescope profile --repeat 5 on both sides",
+                    base::counted(fewest, "run")));
   }
 
   base::Result<void> choose_values(const std::vector<MatchedRegion>& matched) {
@@ -342,6 +368,7 @@ class Comparer {
     one.domain = region.domain;
     one.kind = region.kind;
     one.renamed_from = region.renamed_from;
+    one.is_whole_run = is_whole_run(region);
     for (const auto& runs : region.of) {
       std::vector<double> counts;
       bool any = false;
@@ -363,11 +390,21 @@ class Comparer {
       for (std::size_t side = 1; side < sides_.size(); ++side) {
         if (!value.values[0] || !value.values[side]) continue;
         Change& change = value.changes[side - 1];
+        if (!by_runs_ && is_counted(values_[v])) {
+          judge_exactly(change);
+          continue;
+        }
         auto groups =
             by_runs_ ? runs_of(region, side, values_[v], change) : occurrences_of(region, side, values_[v], change);
         if (groups) hypotheses_[side].push_back({&change, std::move(*groups)});
       }
     }
+  }
+
+  [[nodiscard]] bool has_chosen_value(const MatchedRegion& region) const {
+    const auto is_known = [](const std::optional<double>& number) { return number.has_value(); };
+    return std::ranges::any_of(
+        values_, [&](const std::string& tag) { return std::ranges::any_of(compared(region, tag).values, is_known); });
   }
 
   /// The value on each side, and the differences; untested so far.
@@ -570,7 +607,9 @@ class Comparer {
     };
     const auto of_region = [&](const ComparedRegion& region) {
       if (region.values.empty()) return std::pair(false, 0.0);
-      return weight(region.values.front(), region.occurrences[0].value_or(1));
+      const ComparedValue& first = region.values.front();
+      const bool adds_up = first.per_occurrence || first.unit != "byte";
+      return weight(first, adds_up ? region.occurrences[0].value_or(1) : 1);
     };
     std::stable_sort(out_.regions.begin(), out_.regions.end(),
                      [&](const ComparedRegion& x, const ComparedRegion& y) { return of_region(x) > of_region(y); });

@@ -3,7 +3,9 @@
 // Regions are matched by domain, kind and path; a region that only one side has is listed, and where it looks like
 // another one under a new name the rename is offered. Noise is taken from repeated runs where each side has enough of
 // them for a test at `alpha`; else from the occurrences inside the runs, cut into eight stretches of time, since
-// occurrences that follow each other are alike. Tests: analyze/statistics/permutation.hpp. O(regions + the test).
+// occurrences that follow each other are alike. Bytes that an allocator counted need no repetition:
+// without repeated runs they are compared as they are. Tests: analyze/statistics/permutation.hpp.
+// O(regions + the test).
 #pragma once
 
 #include <map>
@@ -21,7 +23,7 @@ namespace rangescope::analyze {
 
 struct CompareOptions {
   std::vector<std::string> values;  ///< tags; every side must have them. Empty: those of `usual` that all sides have
-  std::vector<std::string> usual = {"wall_ns.median", "gpu.busy_ns"};
+  std::vector<std::string> usual = {"wall_ns.median", "gpu.busy_ns", "memory.peak_bytes"};
   std::map<std::string, std::string> renames;  ///< path or name in the first side -> in the others
   model::RangeSelection ranges;                ///< these regions and what is in them
   std::vector<model::RangeTerm> regions;       ///< these regions alone; empty: all

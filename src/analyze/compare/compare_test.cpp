@@ -101,6 +101,41 @@ TEST(Compare, ClocksThatExplainAChangeAreTold) {
   EXPECT_EQ(notes(fast, clocked(140, 1.98e9, 0.5, 2)).size(), 1u) << "throttling alone";
 }
 
+TEST(Compare, PeakMemoryIsComparedForTheWholeRunAndForRanges) {
+  const auto with_memory = [](const std::string& label, double whole, double mlp) {
+    Side out = side(label, 1);
+    Digest& run = out.runs.front();
+    run.regions[2].values["memory.peak_bytes"] = mlp;
+    model::add_whole_run(whole, run);
+    return out;
+  };
+  const Side before = with_memory("a", 4096, 2048);
+  const auto done = compare(std::vector<Side>{before, with_memory("b", 8192, 1024)});
+  ASSERT_TRUE(done) << done.error().what;
+  const auto memory_of = [&](const std::vector<std::string>& path) -> const model::ComparedValue& {
+    const auto& values = find(*done, path).values;
+    return *std::ranges::find(values, "memory.peak_bytes", &model::ComparedValue::tag);
+  };
+  const model::ComparedValue& whole = memory_of({"whole run"});
+  EXPECT_EQ(whole.changes[0].standing, Standing::kMore);
+  EXPECT_TRUE(whole.changes[0].is_exact);
+  EXPECT_FALSE(whole.changes[0].p);
+  EXPECT_EQ(whole.changes[0].ratio, 2);
+  EXPECT_EQ(memory_of({"step", "mlp"}).changes[0].standing, Standing::kLess);
+  EXPECT_FALSE(memory_of({"step", "load"}).values[0]) << "it has none";
+  const model::ComparedRegion& row = find(*done, {"whole run"});
+  EXPECT_FALSE(model::is_compared(row, row.values[0])) << "it has no wall time";
+  CompareOptions memory_alone;
+  memory_alone.values = {"memory.peak_bytes"};
+  const auto alone = compare(std::vector<Side>{before, before}, memory_alone);
+  ASSERT_TRUE(alone);
+  EXPECT_TRUE(alone->notes.empty()) << "nothing about noise";
+  EXPECT_EQ(find(*alone, {"step", "mlp"}).values[0].changes[0].standing, Standing::kNoise);
+  const auto times = compare(std::vector<Side>{side("a", 1), before});
+  ASSERT_TRUE(times);
+  EXPECT_TRUE(times->missing.empty()) << "a side without memory has no such row either";
+}
+
 TEST(Compare, SingleRunsAreComparedByTheirOccurrencesAndSaySo) {
   const std::vector<Side> sides = {side("a", 1), side("b", 1, 140, 2)};
   const auto done = compare(sides);

@@ -7,6 +7,15 @@
 #include "model/measure.hpp"
 
 namespace rangescope::analyze {
+namespace {
+
+/// Of the fullest GPU.
+std::optional<double> peak_memory_bytes(const model::Report& report) {
+  if (report.memory.empty()) return std::nullopt;
+  return std::ranges::max(report.memory, {}, &model::DeviceMemory::peak_bytes).peak_bytes;
+}
+
+}  // namespace
 
 model::Digest digest(const model::Report& report, const model::Session* session) {
   model::Digest out;
@@ -52,6 +61,7 @@ model::Digest digest(const model::Report& report, const model::Session* session)
     out.partial_gpu = out.partial_gpu || (region.gpu && region.gpu->partial);
     out.regions.push_back(std::move(one));
   }
+  model::add_whole_run(peak_memory_bytes(report), out);
   for (const model::KernelRow& row : report.kernels) out.kernels.push_back({row.name, row.calls, row.total_ns});
   return out;
 }

@@ -32,9 +32,21 @@ std::size_t runs_to_decide(double ratio, double upper, double most, std::size_t 
                                              static_cast<double>(std::max(kFewestRuns, runs + 1)), kMost));
 }
 
+/// Of counted values: any change is real, and what exceeds the limit fails.
+model::GateCheck checked_exactly(const Change& change, double limit) {
+  model::GateCheck check;
+  const bool is_beyond = change.ratio ? *change.ratio >= 1 + limit : change.difference > 0;
+  if (is_beyond && change.difference > 0) check.verdict = GateVerdict::kRegressed;
+  check.text = change.difference > 0 ? "grew from 0" : "0.0 %";
+  if (change.ratio) check.text = percent(*change.ratio);
+  check.text += ", counted";
+  return check;
+}
+
 model::GateCheck checked(const model::ComparedValue& value, bool by_runs, double limit, std::size_t runs) {
   model::GateCheck check;
   const Change& change = value.changes[0];
+  if (change.is_exact) return checked_exactly(change, limit);
   if (change.standing == Standing::kUntested) {
     check.verdict = GateVerdict::kUndecided;
     check.text = change.why;
@@ -122,6 +134,7 @@ base::Result<model::Gate> gate(model::Comparison comparison, const GateOptions& 
   for (std::size_t r = 0; r < out.comparison.regions.size(); ++r) {
     const model::ComparedRegion& region = out.comparison.regions[r];
     for (std::size_t v = 0; v < region.values.size(); ++v) {
+      if (!model::is_compared(region, region.values[v])) continue;
       model::GateCheck check = checked(region.values[v], by_runs, options.max_regression, runs);
       check.region = r;
       check.value = v;

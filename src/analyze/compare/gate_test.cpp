@@ -192,6 +192,20 @@ TEST(Gate, SingleRunsWithoutOccurrencesAreUndecided) {
   EXPECT_EQ(done->verdict, GateVerdict::kUndecided);
 }
 
+TEST(Gate, CountedBytesNeedOneRunASide) {
+  const auto verdict = [](double before, double after, double limit) {
+    return judged({before}, {after}, limit, "memory.peak_bytes")->verdict;
+  };
+  EXPECT_EQ(verdict(1000, 1050, 0.05), GateVerdict::kRegressed) << "exactly the limit";
+  EXPECT_EQ(verdict(1000, 1049, 0.05), GateVerdict::kPassed);
+  EXPECT_EQ(verdict(1050, 1000, 0.05), GateVerdict::kPassed);
+  EXPECT_EQ(verdict(1000, 1000, 0), GateVerdict::kPassed) << "equal is no growth";
+  EXPECT_EQ(verdict(1000, 1001, 0), GateVerdict::kRegressed);
+  EXPECT_EQ(verdict(0, 512, 0.05), GateVerdict::kRegressed) << "from nothing";
+  const auto repeated = judged({900, 1000, 1100, 950, 1050}, {950, 1050, 1150, 1000, 1100}, 0.05, "memory.peak_bytes");
+  EXPECT_EQ(repeated->verdict, GateVerdict::kUndecided) << "repeated runs show that it varies";
+}
+
 /// Runs of one instance each, of so many ns.
 Side side_of(const std::string& label, const std::vector<double>& wall) {
   Side side{label, {}};

@@ -160,6 +160,7 @@ class MemoryOfReport {
       MemoryPart& folded = by_text[{key.first, texts[place++]}];
       folded.bytes += part.bytes;
       folded.blocks += part.blocks;
+      folded.is_of_time = owners_.is_time(key.second);
     }
     std::vector<MemoryPart> parts;
     for (auto& [key, part] : by_text) {

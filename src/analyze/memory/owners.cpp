@@ -99,6 +99,12 @@ const MemoryOwners::OfContext& MemoryOwners::of_context(std::uint32_t context) {
   return best;
 }
 
+std::uint32_t MemoryOwners::number_of_time(std::string text) {
+  const std::uint32_t owner = number(std::move(text));
+  times_.insert(owner);
+  return owner;
+}
+
 std::string MemoryOwners::text_of_frames(const std::vector<std::uint32_t>& frames) const {
   const model::Allocators& allocators = regions_.session.allocators;
   const model::Strings& strings = regions_.session.strings;
@@ -130,7 +136,7 @@ std::uint32_t MemoryOwners::of_stack(std::uint32_t stack) {
 std::uint32_t MemoryOwners::of_step(std::int64_t at_ns) {
   if (steps_.ends_ns.empty()) return 0;
   if (steps_.first_module_ns != model::kOpen && at_ns < steps_.first_module_ns)
-    return number("before the first module");
+    return number_of_time("before the first module");
   const auto end = std::ranges::lower_bound(steps_.ends_ns, at_ns);
   return number(fmt::format("step {}", end - steps_.ends_ns.begin() + 1));
 }
@@ -152,7 +158,7 @@ std::uint32_t MemoryOwners::owner_of(const model::Allocation& allocation, std::u
   if (allocation.owner != 0) return of_name(allocation.owner);
   if (!allocation.older) return chosen(context, allocation.stack, allocation.start_ns);
   const std::uint32_t line = of_stack(allocation.stack);
-  return line != 0 ? line : number("before the recording");
+  return line != 0 ? line : number_of_time("before the recording");
 }
 
 std::uint32_t MemoryOwners::owner_of(const model::FailedAllocation& failure,

@@ -23,6 +23,8 @@ class MemoryOwners {
   [[nodiscard]] std::uint32_t owner_of(const model::FailedAllocation& failure,
                                        std::uint32_t context);
   [[nodiscard]] const std::string& text(std::uint32_t owner) const { return texts_[owner]; }
+  /// Is it no part of the program, but a time: "before the recording"?
+  [[nodiscard]] bool is_time(std::uint32_t owner) const { return times_.contains(owner); }
   /// The texts of `owners`; modules and ranges of which four or more differ by a number only have
   /// `#` in its place.
   [[nodiscard]] std::vector<std::string> folded_texts(
@@ -36,6 +38,7 @@ class MemoryOwners {
   };
 
   [[nodiscard]] std::uint32_t number(std::string text);
+  [[nodiscard]] std::uint32_t number_of_time(std::string text);
   [[nodiscard]] const OfContext& of_context(std::uint32_t context);
   [[nodiscard]] std::uint32_t of_stack(std::uint32_t stack);
   [[nodiscard]] std::uint32_t of_step(std::int64_t at_ns);
@@ -52,6 +55,7 @@ class MemoryOwners {
   std::vector<std::string> texts_{""};
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::set<std::uint32_t> ranges_;  ///< owners that are modules or ranges
+  std::set<std::uint32_t> times_;
   std::unordered_map<std::uint32_t, OfContext> of_context_;
   std::unordered_map<std::uint32_t, std::uint32_t> of_stack_;
 };

@@ -42,6 +42,7 @@ void value_fields(JsonWriter& json, const ComparedValue& value) {
     json.fields("standing", model::standing_name(change.standing), "difference", change.difference, "ratio",
                 change.ratio, "low", change.low, "high", change.high, "confidence",
                 change.low ? std::optional(change.confidence) : std::nullopt, "p", change.p, "why", change.why);
+    if (change.is_exact) json.field("exact", true);
   });
 }
 
@@ -49,6 +50,7 @@ void region(JsonWriter& json, const model::ComparedRegion& one) {
   json.open_object();
   json.fields("path", one.path, "domain", one.domain, "kind", kind_name(one.kind), "renamed_from",
               or_null(one.renamed_from), "occurrences", one.occurrences);
+  if (one.is_whole_run) json.field("whole_run", true);
   json.open_object("values");
   for (const ComparedValue& value : one.values) {
     json.open_object(value.tag);
@@ -126,9 +128,11 @@ void write_comparison_csv(const model::Comparison& comparison, const Style&, Sin
                  "value_side", "difference", "ratio", "low", "high", "p", "standing", "why"});
   for (const auto* list : {&comparison.regions, &comparison.missing}) {
     for (const model::ComparedRegion& region : *list) {
-      for (const model::ComparedValue& value : region.values)
+      for (const model::ComparedValue& value : region.values) {
+        if (!model::is_compared(region, value)) continue;
         rows(std::string(kind_name(region.kind)), model::path_text("", region.path), region.domain, region.occurrences,
              value, comparison, sink);
+      }
       for (const model::ComparedFunction& function : region.functions)
         rows("function", model::path_text("", region.path) + " > " + function.name, region.domain, region.occurrences,
              function.self, comparison, sink);

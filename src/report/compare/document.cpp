@@ -202,6 +202,7 @@ std::string regions_sentence(const model::Comparison& comparison) {
   double largest = -1;
   for (const model::ComparedRegion& region : comparison.regions) {
     for (std::size_t v = 0; v < region.values.size(); ++v) {
+      if (!model::is_compared(region, region.values[v])) continue;
       for (std::size_t side = 1; side < comparison.sides.size(); ++side) {
         const Change& change = region.values[v].changes[side - 1];
         ++counts[change.standing];
@@ -266,6 +267,7 @@ std::vector<std::string> untested_sentences(const model::Comparison& comparison)
   std::map<std::string, std::size_t> reasons;
   for (const model::ComparedRegion& region : comparison.regions) {
     for (const ComparedValue& value : region.values) {
+      if (!model::is_compared(region, value)) continue;
       for (const Change& change : value.changes) {
         if (change.standing == Standing::kUntested && !change.why.empty()) ++reasons[change.why];
       }
@@ -435,6 +437,7 @@ Document comparison_document(const Comparison& comparison, const Style& style) {
     std::vector<Row> rows;
     for (std::size_t i = 0; i < most; ++i) {
       const model::ComparedRegion& region = comparison.regions[i];
+      if (!model::is_compared(region, region.values[v])) continue;
       rows.push_back({region_label(region), counts_text(region.occurrences), &region.values[v]});
     }
     Grid grid = grid_of(comparison, "range", "count", rows);

@@ -51,7 +51,7 @@ std::string owner_text(const DeviceMemory& memory) {
   if (largest == memory.parts.end()) return {};
   if (share_of_peak(memory, largest->bytes) < kUseOfPeak) return {};
   const std::string owner = base::elide(base::printable(largest->owner), 80);
-  const std::string_view of = owner.starts_with("before ") ? "allocated" : "of";
+  const std::string_view of = largest->is_of_time ? "allocated" : "of";
   return fmt::format("largest part: {} {} {}, {}", model::memory_use_name(largest->use), of, owner,
                      format_bytes(largest->bytes));
 }
