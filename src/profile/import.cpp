@@ -10,6 +10,7 @@
 #include "profile/record.hpp"
 #include "profile/redact.hpp"
 #include "read/registry.hpp"
+#include "read/snapshot/reader.hpp"
 #include "runs/imports.hpp"
 #include "runs/layout.hpp"
 
@@ -58,6 +59,15 @@ base::Result<Given> examine(const fs::path& path, const read::Options& options) 
   return given;
 }
 
+/// A memory snapshot in the run; removed where it cannot be redacted.
+base::Result<bool> redact_copy(const fs::path& snapshot) {
+  std::error_code error;
+  fs::permissions(snapshot, fs::perms::owner_write, fs::perm_options::add, error);
+  auto redacted = redact_snapshot(snapshot, base::Redactor());
+  if (!redacted) fs::remove(snapshot, error);
+  return redacted;
+}
+
 /// Copies it into the run.
 base::Result<runs::Import> take_in(const Given& one, const fs::path& run) {
   std::error_code error;
@@ -80,6 +90,7 @@ base::Result<runs::Import> take_in(const Given& one, const fs::path& run) {
       import.bytes += entry->file_size(error);
       TRY(copy_to(entry->path(), to / entry->path().filename()));
     }
+    redact_snapshots(to, base::Redactor());
     import.file = to.lexically_relative(run).string();
     return import;
   }
@@ -89,6 +100,7 @@ base::Result<runs::Import> take_in(const Given& one, const fs::path& run) {
   const fs::path to = unused(run / kind / one.path.filename());
   TRY(copy_to(one.path, to));
   import.file = to.lexically_relative(run).string();
+  if (one.reader == &read::snapshot::kReader) import.redacted = TRY(redact_copy(to));
   fs::path sqlite = one.database == one.path ? to : fs::path{};
   if (!one.database.empty() && one.database != one.path) {
     fs::permissions(to, fs::perms::owner_read | fs::perms::owner_write, error);  // it holds environments

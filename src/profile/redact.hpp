@@ -1,8 +1,10 @@
-// What a run directory must not keep of an export of nsys: the environments of programs.
+// What a run directory must not keep: the environments of programs in an export of nsys, and
+// secrets among the texts of memory snapshots, which the program writes by itself.
 #pragma once
 
 #include <filesystem>
 
+#include "base/redact.hpp"
 #include "base/result.hpp"
 
 namespace rangescope::profile {
@@ -12,5 +14,14 @@ namespace rangescope::profile {
 /// are overwritten in place.
 /// The errors of SQLite, with the place; then the file must not be kept.
 [[nodiscard]] base::Result<void> redact_nsys_export(const std::filesystem::path& sqlite);
+
+/// Redacts the texts of a memory snapshot; all else stays byte for byte. Whether there was anything
+/// to redact. On an error the file must not be kept.
+[[nodiscard]] base::Result<bool> redact_snapshot(const std::filesystem::path& snapshot_file,
+                                                 const base::Redactor& redactor);
+
+/// The snapshots below a folder of native captures. One that cannot be redacted is removed, with a
+/// warning.
+void redact_snapshots(const std::filesystem::path& captures, const base::Redactor& redactor);
 
 }  // namespace rangescope::profile

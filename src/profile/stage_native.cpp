@@ -11,6 +11,7 @@
 #include "doctor/causes.hpp"
 #include "profile/cuda/cuda_error.hpp"
 #include "profile/look.hpp"
+#include "profile/redact.hpp"
 #include "profile/sampling.hpp"
 #include "profile/stage.hpp"
 #include "read/registry.hpp"
@@ -31,6 +32,13 @@ std::string why_unopened(const WindowChoice& windows) {
   return "the program ended before instance " + std::to_string(windows.counted->first) + " of range " +
          base::printable(windows.counted->range) + " (--window" +
          (windows.counted->range.find_first_of("*?>") == std::string::npos ? ")" : " takes its own name, no pattern)");
+}
+
+/// Knows the secrets of the program's environment.
+base::Redactor redactor_of_program(const Run& run) {
+  base::Redactor redactor;
+  for (const auto& [name, value] : run.config.map("workload.env")) redactor.learn(name, value);
+  return redactor;
 }
 
 /// Why the CPU was not sampled, behind a colon; "" where it was switched off.
@@ -147,6 +155,7 @@ class Native : public Stage {
       plan.folders = {folder};
       auto ran = run_.runner->run(plan, "run" + std::to_string(number), {}, true);
       collect::native::trim_captures(folder);
+      redact_snapshots(folder, redactor_of_program(run_));
       if (!ran) return base::fail(std::move(ran));
       run_.runner->record({.stage = "relaunch",
                            .tool = base::tool_version(),
@@ -218,6 +227,7 @@ base::Result<void> read_native(Run& run, const std::string& folder, const fs::pa
     run.cut.push_back({"process_running", running,
                        base::counted(running, "of its processes still runs", "of its processes still run") +
                            ": what they do from now on is not in the report"});
+  redact_snapshots(captures, redactor_of_program(run));
   auto session = read::read_any(captures);
   collect::Observed seen = observed(ran, run.runner->interrupted());
   seen.text.clear();

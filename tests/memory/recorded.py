@@ -170,6 +170,32 @@ class Recorded(unittest.TestCase):
         self.assertEqual([memory["peak_bytes"] for memory in json.loads(other.stdout)["memory"]],
                          [truth(model, "snapshot")["max_memory_allocated"] for model in ("gpt2", "resnet")])
 
+    def test_an_imported_snapshot_has_no_secret(self):
+        """Only the texts with the token change: what Python reads of the copy is the snapshot with other paths."""
+        with open(self.snapshot("oom"), "rb") as file:
+            snapshot = pickle.load(file)
+        token = "ghp_" + "9aZ" * 12
+        for event in snapshot["device_traces"][0]:
+            event["frames"] = [{"filename": f"/home/{token}/model.py", "line": 31, "name": "forward"}]
+        path = os.path.join(self.folder, "secret.pickle")
+        with open(path, "wb") as file:
+            pickle.dump(snapshot, file)
+        done = cases.run([TOOL, "runs", "import", path], cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        copies = []
+        for folder, _, names in os.walk(os.path.join(self.folder, "rangescope-runs")):
+            for name in names:
+                with open(os.path.join(folder, name), "rb") as file:
+                    copy = file.read()
+                self.assertFalse(token.encode() in copy, name)
+                copies += [copy] if name == "secret.pickle" else []
+        copy, = copies
+        kept, = {frame["filename"] for event in pickle.loads(copy)["device_traces"][0] for frame in event["frames"]}
+        self.assertRegex(kept, "^/home/<redacted:[0-9a-f]{8}>/model.py$")
+        for event in snapshot["device_traces"][0]:
+            event["frames"][0]["filename"] = kept
+        self.assertEqual(pickle.loads(copy), snapshot)
+
     def gate(self, baseline, now, *options):
         return cases.run([TOOL, "gate", "--metric", "memory.peak_bytes", "-b", baseline, now, *options], cwd=self.folder)
 

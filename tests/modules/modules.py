@@ -8,6 +8,7 @@ import collections
 import gzip
 import json
 import os
+import pickle
 import re
 import shutil
 import sys
@@ -56,11 +57,11 @@ class Modules(unittest.TestCase):
     def tearDown(self):
         shutil.rmtree(self.folder)
 
-    def profile(self, python, *scene, real=False, words=("--modules", "64"), options=(), expect=0, lossy=False):
+    def profile(self, python, *scene, real=False, words=("--modules", "64"), options=(), expect=0, lossy=False, program=f"{HERE}/program.py"):
         env = self.env if real else {**self.env, "SMALL": f"{HERE}/small"}
         shutil.rmtree(f"{self.folder}/run", ignore_errors=True)
         done = cases.run([f"{BIN}/rangescope", "profile", "--no-project", "--cpu", "off", "--sample", "off", "--run-dir", "run",
-                          *(() if real and words == ("--modules", "64") else words), "--", python, *options, f"{HERE}/program.py", *scene],
+                          *(() if real and words == ("--modules", "64") else words), "--", python, *options, program, *scene],
                          cwd=self.folder, env=env)
         self.assertEqual(done.returncode, expect, done.stderr)
         self.out = done.stdout
@@ -190,6 +191,26 @@ class Modules(unittest.TestCase):
         owners = " ".join(part["owner"] for part in report["memory"][0]["parts"])
         self.assertRegex(owners, r"allocate \(program.py:\d+\)")
         self.assertEqual(report["memory"][0]["peak_bytes"], truth["peak"])
+
+    def test_a_snapshot_has_no_secret(self):
+        """A token in the path of the program's source, and the value of a secret variable, are redacted in the snapshot."""
+        self.torch_python()
+        token, word = "hf_" + "Ab1" * 9, "opensesame42"
+        self.env["MY_TOKEN"] = word
+        folder = os.path.join(self.folder, token, "job-" + word)
+        os.makedirs(folder)
+        with open(f"{HERE}/program.py", encoding="utf-8") as file, open(f"{folder}/program.py", "w", encoding="utf-8") as copy:
+            copy.write(file.read())
+        report, truth = self.memory("/usr/bin/python3", "6", words=("--memory", "stacks", "--modules", "64"), program=f"{folder}/program.py")
+        self.assertEqual(report["memory"][0]["peak_bytes"], truth["peak"])
+        self.assertRegex(" ".join(part["owner"] for part in report["memory"][0]["parts"]), r"allocate \(program.py:\d+\)")
+        snapshot, = (path for path in os.listdir(f"{self.folder}/run/native") if path.endswith(".memory"))
+        with open(f"{self.folder}/run/native/{snapshot}", "rb") as file:
+            written = file.read()
+        self.assertEqual([secret for secret in (token, word) if secret.encode() in written], [])
+        paths = {frame["filename"] for event in pickle.loads(written)["device_traces"][0] for frame in event["frames"]}
+        self.assertTrue(any(re.search(r"/<redacted:[0-9a-f]{8}>/job-<redacted:[0-9a-f]{8}>/program.py$", path) for path in paths), paths)
+        self.assertEqual(os.stat(f"{self.folder}/run/native/{snapshot}").st_mode & 0o777, 0o600)
 
     def test_memory_that_is_not_recorded(self):
         self.torch_python()
