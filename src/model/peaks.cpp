@@ -31,4 +31,16 @@ const Peaks* find_peaks(std::span<const Peaks> all, std::string_view device_name
   return best;
 }
 
+double host_link_of(std::span<const Peaks> peaks, std::span<const std::string> gpus) {
+  std::vector<Peaks> with_link;
+  for (const Peaks& of_gpu : peaks) {
+    if (of_gpu.host_link_bytes_per_s > 0) with_link.push_back(of_gpu);
+  }
+  for (const std::string& gpu : gpus) {
+    const Peaks* found = find_peaks(with_link, gpu);
+    if (found != nullptr) return found->host_link_bytes_per_s;
+  }
+  return 0;
+}
+
 }  // namespace rangescope::model

@@ -24,5 +24,7 @@ struct Peaks {
 
 /// The peaks whose `match` fits `device_name` longest, or nullptr.
 [[nodiscard]] const Peaks* find_peaks(std::span<const Peaks> peaks, std::string_view device_name);
+/// Bytes per second, of the first of these GPUs whose link is known; 0 where none is.
+[[nodiscard]] double host_link_of(std::span<const Peaks> peaks, std::span<const std::string> gpus);
 
 }  // namespace rangescope::model

@@ -1,4 +1,4 @@
-"""Nine programs before and after one fix, written after the cures. Usage: savings_program.py NAME before|after [STEPS]
+"""Programs before and after one fix, written after the cures. Usage: savings_program.py NAME before|after [STEPS]
 
 The loop is in the NVTX range `loop`, its steps in `step`. The last line is `RESULT` and the loop's time in milliseconds.
 """
@@ -176,6 +176,219 @@ def convnet():
         optimizer.step()
 
     return step
+
+
+# ---- Training, where a thread of autograd launches the backward pass
+
+
+class Block(nn.Module):
+    """A layer of a transformer whose attention, normalization and activation are given."""
+
+    def __init__(self, width, heads, attend, normalize, activate):
+        super().__init__()
+        self.heads, self.attend, self.normalize, self.activate = heads, attend, normalize, activate
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        q, k, v = self.qkv(self.normalize(x)).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        x = x + self.out(self.attend(q, k, v).transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(self.activate(self.up(self.normalize(x))))
+
+
+def attention_by_hand(q, k, v):
+    return torch.softmax(q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5, -1) @ v
+
+
+def norm_by_hand(x):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+def gelu_by_hand(x):
+    return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
+
+
+def trained(width=1024, heads=16, layers=4, batch=16, length=512, attend=F.scaled_dot_product_attention,
+            normalize=lambda x: F.rms_norm(x, x.shape[-1:]), activate=lambda x: F.gelu(x, approximate="tanh"), **optimizer_options):
+    net = nn.Sequential(*(Block(width, heads, attend, normalize, activate) for _ in range(layers))).to(DEVICE, torch.bfloat16)
+    options = {"lr": 1e-4, "fused": True, **optimizer_options}
+    optimizer, x = torch.optim.AdamW(net.parameters(), **options), torch.randn(batch, length, width, device=DEVICE, dtype=torch.bfloat16)
+
+    def step(between=lambda net: None):
+        net(x).float().square().mean().backward()
+        between(net)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def attntrain():
+    """Attention by hand -> scaled_dot_product_attention."""
+    return trained(length=1024, batch=8, attend=F.scaled_dot_product_attention if AFTER else attention_by_hand)
+
+
+def normtrain():
+    """RMS normalization by hand -> F.rms_norm."""
+    return trained(width=2048, layers=2, normalize=(lambda x: F.rms_norm(x, x.shape[-1:])) if AFTER else norm_by_hand)
+
+
+def gelutrain():
+    """GELU by hand -> F.gelu."""
+    return trained(activate=(lambda x: F.gelu(x, approximate="tanh")) if AFTER else gelu_by_hand)
+
+
+def adam():
+    """AdamW parameter by parameter -> fused."""
+    return trained(width=256, heads=4, layers=24, batch=4, length=64, **({} if AFTER else {"fused": False, "foreach": False}))
+
+
+def clip():
+    """Norms of gradients one by one -> foreach."""
+    step = trained(width=256, heads=4, layers=24, batch=4, length=64)
+    return lambda: step(lambda net: nn.utils.clip_grad_norm_(net.parameters(), 1.0, foreach=AFTER))
+
+
+def graphtrain():
+    """A small network's whole training step -> one CUDA graph."""
+    step = trained(width=128, heads=4, layers=6, batch=4, length=32, capturable=True)
+    if not AFTER:
+        return step
+    with torch.cuda.stream(torch.cuda.Stream()):
+        for _ in range(3):
+            step()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
+def accumulate():
+    """The loss of each of eight small batches printed -> added up on the GPU."""
+    net = nn.Sequential(*(m for _ in range(3) for m in (nn.Linear(1024, 1024), nn.ReLU()))).to(DEVICE)
+    optimizer, x = torch.optim.AdamW(net.parameters(), fused=True), torch.randn(8, 512, 1024, device=DEVICE)
+
+    def step():
+        total = 0
+        for part in x:
+            loss = net(part).square().mean() / 8
+            loss.backward()
+            total += loss.detach() if AFTER else loss.item()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def loadtrain():
+    """Batches read and scaled on the main thread -> by eight workers, ahead."""
+    class Images(torch.utils.data.Dataset):
+        def __len__(self):
+            return 64 * 64
+
+        def __getitem__(self, i):
+            image = torch.full((3, 96, 96), i % 255, dtype=torch.float32)
+            return (image / 255 - 0.45) / 0.22
+
+    net = nn.Sequential(nn.Conv2d(3, 64, 3, 2), nn.ReLU(), nn.Conv2d(64, 64, 3, 2), nn.ReLU(), nn.AdaptiveAvgPool2d(1)).to(DEVICE)
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+    torch.set_num_threads(1)
+    workers = {"num_workers": 8, "prefetch_factor": 4, "pin_memory": True} if AFTER else {}
+    batches = iter(torch.utils.data.DataLoader(Images(), 64, **workers))
+
+    def step():
+        net(next(batches).to(DEVICE, non_blocking=AFTER)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def kvcat():
+    """Keys and values of a decoder grown by torch.cat -> written into a cache of full length."""
+    layers, heads, width, length = 8, 32, 128, 4096
+    new = half(2, 16, heads, 1, width)
+    cache = [half(2, 16, heads, length if AFTER else length - 64, width) for _ in range(layers)]
+    position, q = [length - 64], half(16, heads, 1, width)
+
+    @torch.no_grad()
+    def step():
+        at = position[0]
+        for layer in range(layers):
+            if AFTER:
+                cache[layer][..., at:at + 1, :].copy_(new)
+                k, v = cache[layer][..., :at + 1, :]
+            else:
+                k, v = cache[layer] = torch.cat([cache[layer], new], 3)
+            F.scaled_dot_product_attention(q, k, v)
+        position[0] += 1
+
+    return step
+
+
+def smalls():
+    """96 small tensors of a batch copied one by one -> as one pinned tensor."""
+    rows, w = [torch.randn(1024) for _ in range(96)], half(1024, 1024).float()
+    pinned = torch.stack(rows).pin_memory()
+
+    def step():
+        x = pinned.to(DEVICE, non_blocking=True) if AFTER else torch.stack([row.to(DEVICE) for row in rows])
+        return x @ w
+
+    return step
+
+
+# ---- Llama of transformers, with random weights
+
+
+def llama(layers=8, **options):
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    dtype = options.pop("dtype", torch.bfloat16)
+    config = LlamaConfig(hidden_size=1024, intermediate_size=4096, num_hidden_layers=layers, num_attention_heads=16, num_key_value_heads=16,
+                         vocab_size=32000, max_position_embeddings=4096, **options)
+    return LlamaForCausalLM(config).to(DEVICE, dtype).eval()
+
+
+def llamahand():
+    """Attention as products and a softmax -> scaled_dot_product_attention."""
+    net, ids = llama(attn_implementation="sdpa" if AFTER else "eager"), torch.randint(0, 32000, (4, 2048), device=DEVICE)
+    return torch.no_grad()(lambda: net(ids, use_cache=False, logits_to_keep=1).logits)
+
+
+def llama32():
+    """float32 -> bfloat16."""
+    torch.set_float32_matmul_precision("highest")
+    net, ids = llama(dtype=torch.bfloat16 if AFTER else torch.float32), torch.randint(0, 32000, (4, 1024), device=DEVICE)
+    return torch.no_grad()(lambda: net(ids, use_cache=False, logits_to_keep=1).logits)
+
+
+def llamadecode():
+    """One token after the other -> a static cache and a CUDA graph."""
+    from transformers import StaticCache
+
+    net = llama(layers=16)
+    cache = StaticCache(config=net.config, max_cache_len=256)
+    token = torch.zeros(1, 1, dtype=torch.long, device=DEVICE)
+    position = torch.full((1,), 64, dtype=torch.long, device=DEVICE)
+
+    @torch.no_grad()
+    def step():
+        logits = net(token, past_key_values=cache, cache_position=position, position_ids=position[None], use_cache=True).logits
+        token.copy_(logits[:, -1:].argmax(-1))
+
+    if not AFTER:
+        return step
+    with torch.cuda.stream(torch.cuda.Stream()):
+        for _ in range(3):
+            step()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
 
 
 def main():

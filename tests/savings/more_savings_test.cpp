@@ -280,7 +280,7 @@ Fix branches(const Recording& recording) {
     }
     const auto order_ns =
         static_cast<double>(graph.latencies.order_ns[static_cast<std::size_t>(Kind::kKernel)]);
-    return as_graph_launches(parallel, recording.spans("step"),
+    return as_graph_launches(parallel, captures_of(recording.spans("step")),
                              {graph_launch_ns(), static_cast<std::int64_t>(gap * order_ns)});
   };
   return {change, {1, 0, 1}};

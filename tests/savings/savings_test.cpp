@@ -17,7 +17,7 @@ namespace savings_test {
 /// 120 small kernels a step as a CUDA graph. Between its nodes nothing passes, or what passes
 /// between queued kernels.
 Fix launch(const Recording& recording) {
-  const std::vector<Span> steps = recording.spans("step");
+  const std::vector<Capture> steps = captures_of(recording.spans("step"));
   const Change change = [steps](const Graph& graph, double gap) {
     const auto order_ns =
         static_cast<double>(graph.latencies.order_ns[static_cast<std::size_t>(Kind::kKernel)]);

@@ -14,6 +14,28 @@ bool is_link(const Recording& recording, const Findings& findings, Id work) {
   return recording.is_element_wise(work) && !findings.is_claimed(work);
 }
 
+/// What one kernel takes for all of a chain: it reads what comes from outside, and writes one
+/// result. An input of a kernel that is not the result of the one before it may be new, or one that
+/// the chain has read or made: as many as possible, none, or half of them.
+struct FusedTimes {
+  double expected_ns = 0, low_ns = 0, high_ns = 0;
+};
+
+FusedTimes fused_times(const Recording& recording, const Ids& chain) {
+  double tensor_ns = recording.duration_ns(chain.front());
+  double more_inputs = 0;
+  for (const Id kernel : chain) {
+    const double tensors = std::max(2.0, recording.traits(kernel).tensors);
+    tensor_ns = std::min(tensor_ns, recording.duration_ns(kernel) / tensors);
+    more_inputs += tensors - 2;
+  }
+  const double chain_ns = recording.duration_ns(chain);
+  const auto with_inputs = [&](double inputs) {
+    return std::min(chain_ns, (1 + inputs) * tensor_ns);
+  };
+  return {with_inputs(1 + more_inputs / 2), with_inputs(1), with_inputs(1 + more_inputs)};
+}
+
 /// The smallest distance at which names repeat through all of the chain; its length where they do
 /// not. Linear: what is left of it by the longest beginning that is its end too (Knuth, Morris and
 /// Pratt's table).
@@ -74,20 +96,24 @@ class Chains {
 void find_pointwise_chains(const Recording& recording, Findings& findings) {
   Chains chains(recording, findings);
   for (const Instance& instance : recording.instances()) chains.look_through(instance);
-  // One kernel reads every input and writes one result: no less than the cheapest of them does.
-  Candidate candidate{"pointwise_chain", "", {}, {1, 1, 1.5}, {}};
+  Candidate candidate{"pointwise_chain", "", {}, {}, {}};
   std::size_t kernels = 0, longest = 0;
   double chain_ns = 0;
+  FusedTimes fused;
   for (const Ids& chain : chains.all()) {
-    double cheapest_ns = recording.duration_ns(chain.front());
-    for (const Id kernel : chain)
-      cheapest_ns = std::min(cheapest_ns, recording.duration_ns(kernel));
-    candidate.remedy.fused.push_back({chain, static_cast<std::int64_t>(cheapest_ns)});
+    const FusedTimes times = fused_times(recording, chain);
+    candidate.remedy.fused.push_back({chain, static_cast<std::int64_t>(times.expected_ns)});
+    fused.expected_ns += times.expected_ns;
+    fused.low_ns += times.low_ns;
+    fused.high_ns += times.high_ns;
     kernels += chain.size();
     longest = std::max(longest, chain.size());
     chain_ns += recording.duration_ns(chain);
   }
   if (chains.all().empty()) return;
+  const double half_as_fast = 1.5 * fused.expected_ns;
+  candidate.parameter = {1, fused.low_ns / fused.expected_ns,
+                         std::max(half_as_fast, fused.high_ns) / fused.expected_ns};
   candidate.observation =
       fmt::format("{} element-wise kernels of equal size follow one another ({} of {})", longest,
                   base::format_ns(chain_ns), base::format_ns(recording.kernel_ns()));

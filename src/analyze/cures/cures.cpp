@@ -75,6 +75,15 @@ const model::Peaks* peaks_of(const model::Session& session, const Reference& ref
   return nullptr;
 }
 
+Machine machine_of(const model::Session& session, const Reference& reference,
+                   const std::string& device) {
+  std::vector<std::string> names;
+  for (const model::Device& used : session.devices)
+    names.emplace_back(session.strings.view(used.name));
+  return {peaks_of(session, reference, device), model::host_link_of(reference.peaks, names),
+          reference.replay_costs};
+}
+
 double replayed_loop_ns(const Recording& recording, const Graph& graph) {
   const replay::Times times = replay::replay(graph);
   return replay::compare(replay::ReplayedClock(graph, times), recording.loop()).replayed_ns;
@@ -294,8 +303,7 @@ void add_cures(const model::Session& session, const Reference& reference, const 
         base::format_count(kMostOperations)));
     return;
   }
-  const auto tracing_ns = static_cast<std::int64_t>(reference.replay_costs.tracing_ns.expected);
-  const Recording recording(session, peaks_of(session, reference, device), tracing_ns);
+  const Recording recording(session, machine_of(session, reference, device));
   if (recording.loop().empty() || recording.instances().empty()) return;
   const std::vector<Candidate> candidates = candidates_of(recording);
   if (candidates.empty()) return;

@@ -46,6 +46,8 @@ constexpr const char* kNorm =
 constexpr const char* kMean =
     "void reduce_kernel<512, 1, ReduceOp<float, MeanOps<float>, unsigned int, float, 4> >()";
 constexpr const char* kSoftmax = "void softmax_warp_forward<c10::Half, c10::Half, float, 11>()";
+constexpr const char* kSoftmaxGradient = "void softmax_warp_backward<c10::Half, c10::Half, 10>()";
+constexpr const char* kBatchNorm = "void batch_norm_backward_kernel<c10::Half, c10::Half, float>()";
 constexpr const char* kScatter = "void _scatter_gather_elementwise_kernel<128, 8, fill>()";
 constexpr const char* kCat = "void CatArrayBatchedCopy_vectorized<OpaqueType<2u> >()";
 constexpr const char* kSelect = "void cub::detail::select::DeviceSelectSweepKernel<policy_hub>()";
@@ -58,23 +60,29 @@ constexpr std::uint32_t kLarge = 65536, kSmall = 8;
 
 model::Peaks h100() {
   model::Peaks peaks;
+  peaks.match = {"GPU"};  // of a test's session
   peaks.memory_bytes_per_s = 3.35e12;
+  peaks.host_link_bytes_per_s = 63e9;
   peaks.flop_per_s = {{"fp32", 66.9e12}, {"tensor_tf32", 494.7e12}};
   return peaks;
 }
 
-/// What recording adds to a call, as conf/replay/costs.yaml has it.
-constexpr std::int64_t kTracing_ns = 1'300;
+/// As conf/replay/costs.yaml has them.
+model::ReplayCosts replay_costs() {
+  return {{1'300, 1'300, 2'800}, {5'000, 3'000, 10'000}, {0.83, 0.76, 0.87}};
+}
 
 Reference reference() {
-  Reference costs;
-  costs.replay_costs.tracing_ns.expected = kTracing_ns;
-  return costs;
+  Reference reference;
+  reference.replay_costs = replay_costs();
+  reference.peaks = {h100()};
+  return reference;
 }
 
 std::set<std::string> cures_in(const Steps& steps) {
   const model::Peaks peaks = h100();
-  const Recording recording(steps.session(), &peaks, kTracing_ns);
+  const Machine machine{&peaks, peaks.host_link_bytes_per_s, replay_costs()};
+  const Recording recording(steps.session(), machine);
   std::set<std::string> cures;
   for (const Candidate& candidate : candidates_of(recording)) cures.emplace(candidate.cure);
   return cures;
@@ -392,6 +400,108 @@ TEST(CureLines, ASessionThatIsTooLargeIsANote) {
   EXPECT_TRUE(report.verdict.empty());
   ASSERT_EQ(report.notes.size(), 1u);
   EXPECT_NE(report.notes[0].find("more than 500,000; record a part"), std::string::npos);
+}
+
+/// What the line with that cure saves of the loop before it, 0 where there is none.
+double saved_share(const Steps& steps, std::string_view cure) {
+  model::Report report;
+  report.run.duration_ns = 1e9;
+  add_cures(steps.session(), reference(), "", report);
+  for (const model::Verdict& line : report.verdict) {
+    if (line.cure == cure) return *line.saves_ns / line.after->before_ns;
+  }
+  return 0;
+}
+
+TEST(CureSavings, WhatAnotherThreadLaunchesForAStepIsPartOfIt) {
+  const auto train = [](Steps& s) {
+    repeat(3, [&] { s.kernel(kFp32Product, kMs, 512); });
+    s.on_other_thread([&] { repeat(6, [&] { s.kernel(kFp32Product, kMs, 512); }); });
+    s.wait();
+  };
+  const auto infer = [](Steps& s) {
+    repeat(9, [&] { s.kernel(kFp32Product, kMs, 512); });
+    s.wait();
+  };
+  const double of_training = saved_share(Steps::run(train), "fp32_products");
+  EXPECT_GT(of_training, 0.7);
+  EXPECT_NEAR(of_training, saved_share(Steps::run(infer), "fp32_products"), 0.1);
+}
+
+TEST(CureSavings, AStepOfTwoThreadsIsOneGraph) {
+  const Steps steps = Steps::run([](Steps& s) {
+    repeat(8, [&] { s.kernel(kProduct, 2 * kUs, kSmall); });
+    s.on_other_thread([&] {
+      repeat(20, [&] {
+        s.kernel(kProduct, 2 * kUs, kSmall);
+        s.kernel(kTanh, 2 * kUs, kSmall);
+      });
+    });
+    repeat(4, [&] { s.kernel(kProduct, 2 * kUs, kSmall); });
+  });
+  EXPECT_GT(saved_share(steps, "cuda_graph"), 0.4);
+}
+
+TEST(CureSavings, AShortCopyOnTheGpuIsNoWait) {
+  const Steps steps = Steps::run([](Steps& s) {
+    repeat(8, [&] { s.kernel(kProduct, 2 * kUs, kSmall); });
+    s.compute(50 * kUs);
+    s.short_copy_on_gpu(8);
+    repeat(8, [&] { s.kernel(kTanh, 2 * kUs, kSmall); });
+  });
+  EXPECT_TRUE(cures_in(steps).contains("cuda_graph"));
+}
+
+TEST(CureSavings, AnOptimizerParameterByParameterIsNoGraph) {
+  const Steps steps = Steps::run([](Steps& s) {
+    repeat(8, [&] { s.kernel(kProduct, 2 * kUs, kSmall); });
+    repeat(32, [&] { s.kernel(kAdam, 2 * kUs, kSmall); });
+  });
+  const std::set<std::string> cures = cures_in(steps);
+  EXPECT_TRUE(cures.contains("optimizer_one_by_one"));
+  EXPECT_FALSE(cures.contains("cuda_graph"));
+}
+
+TEST(CureSavings, AFusedChainReadsEachOfItsInputs) {
+  const auto chain_of = [](const char* kernel) {
+    return Steps::run([kernel](Steps& s) {
+      repeat(6, [&] { s.kernel(kernel, kMs, kLarge); });
+      s.wait();
+    });
+  };
+  EXPECT_NEAR(saved_share(chain_of(kTanh), "pointwise_chain"), 1 - 1 / 6.0, 0.02);
+  // Three tensors a kernel: of one to seven inputs four are expected, and the result.
+  EXPECT_NEAR(saved_share(chain_of(kAdd), "pointwise_chain"), 1 - 5 / 18.0, 0.02);
+}
+
+TEST(CureSavings, AttentionInTheBackwardPassGoesToo) {
+  const Steps steps = Steps::run([](Steps& s) {
+    s.kernel(kProduct, 100 * kUs, 132);
+    s.kernel(kTanh, 180 * kUs, kLarge);
+    s.kernel(kSoftmax, 230 * kUs, kLarge);
+    s.kernel(kProduct, 100 * kUs, 132);
+    s.on_other_thread([&] {
+      repeat(2, [&] { s.kernel(kProduct, 100 * kUs, 132); });
+      s.kernel(kSoftmaxGradient, 320 * kUs, kLarge);
+      s.kernel(kTanh, 180 * kUs, kLarge);
+      repeat(2, [&] { s.kernel(kProduct, 100 * kUs, 132); });
+    });
+    s.wait();
+  });
+  EXPECT_GT(saved_share(steps, "attention_by_hand"), 0.55);
+}
+
+TEST(CureSavings, BatchNormsOfFewChannelsAreFasterInChannelsLast) {
+  const auto network = [](std::uint32_t channels) {
+    return Steps::run([channels](Steps& s) {
+      s.kernel(kToNhwc, 50 * kUs, 512);
+      s.kernel(kTanh, 30 * kUs, kLarge);
+      s.kernel(kBatchNorm, 700 * kUs, channels);
+      s.wait();
+    });
+  };
+  EXPECT_GT(saved_share(network(64), "layout_conversions"), 0.6);
+  EXPECT_LT(saved_share(network(512), "layout_conversions"), 0.2);
 }
 
 TEST(CureCatalog, TheManualHasIt) {

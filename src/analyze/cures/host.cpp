@@ -56,12 +56,14 @@ Ids long_stretches(const Recording& recording, const Findings& findings) {
 template <class Fits>
 Ids calls_named(const Recording& recording, Fits fits) {
   Ids calls;
+  const auto add = [&](Id id) {
+    const Kind kind = recording.operation(id).kind;
+    const bool is_call = kind == Kind::kCall || kind == Kind::kWait;
+    if (is_call && fits(recording.call_name(id))) calls.push_back(id);
+  };
   for (const Instance& instance : recording.instances()) {
-    for (const Id id : instance.calls) {
-      const Kind kind = recording.operation(id).kind;
-      const bool is_call = kind == Kind::kCall || kind == Kind::kWait;
-      if (is_call && fits(recording.call_name(id))) calls.push_back(id);
-    }
+    std::ranges::for_each(instance.calls, add);
+    std::ranges::for_each(instance.helper_calls, add);
   }
   return calls;
 }
@@ -147,7 +149,8 @@ std::vector<Batch> batches_of(const Recording& recording, const Findings& findin
       if (!is_batch) continue;
       const Id call = replay::launch_of(recording.graph(), work);
       const auto position = std::ranges::lower_bound(instance.calls, call);
-      if (position == instance.calls.begin() || position == instance.calls.end()) continue;
+      const bool is_own = position != instance.calls.end() && *position == call;
+      if (!is_own || position == instance.calls.begin()) continue;
       const Id before = *std::prev(position);
       const Operation& stretch = recording.operation(before);
       const bool is_long =

@@ -18,6 +18,8 @@ bool has_any(std::string_view name, Names parts) {
 constexpr std::pair<std::string_view, Role> kRoles[] = {
     {"nchwToNhwc", Role::kLayout},
     {"nhwcToNchw", Role::kLayout},
+    {"batch_norm_collect_statistics_kernel", Role::kBatchNorm},
+    {"batch_norm_backward_kernel", Role::kBatchNorm},
     {"CatArrayBatchedCopy", Role::kConcatenation},
     {"scatter_gather", Role::kScatter},
     {"index_elementwise_kernel", Role::kIndexing},
@@ -29,6 +31,8 @@ constexpr std::pair<std::string_view, Role> kRoles[] = {
     {"elementwise_kernel", Role::kPointwise},
     {"LogSoftMaxForward", Role::kReduction},
     {"SoftMaxForward", Role::kSoftmax},
+    {"softmax_warp_backward", Role::kSoftmaxGradient},
+    {"cunn_SoftMaxBackward", Role::kSoftmaxGradient},
     {"softmax_warp_forward", Role::kSoftmax},
     {"DeviceSelect", Role::kSelection},
     {"DeviceCompactInit", Role::kSelection},
@@ -115,7 +119,8 @@ KernelTraits traits_of(std::string_view demangled) {
   traits.role = role_of(demangled);
   if (is_element_wise(traits.role)) {
     traits.elements_per_block = elements_per_block(demangled);
-    traits.bytes_per_element = tensors_of(demangled) * bytes_of_type(demangled);
+    traits.tensors = tensors_of(demangled);
+    traits.bytes_per_element = traits.tensors * bytes_of_type(demangled);
     traits.is_strided = demangled.find(" elementwise_kernel<") != std::string_view::npos ||
                         demangled.find("::elementwise_kernel<") != std::string_view::npos;
     traits.casts = traits.role == Role::kCopy && casts(demangled);

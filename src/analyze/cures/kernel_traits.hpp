@@ -15,10 +15,12 @@ enum class Role : std::uint8_t {
   kFill,       ///< writes one value
   kCopy,       ///< an element-wise copy: a cast, or a change of strides
   kReduction,
-  kSoftmax,  ///< not its logarithm
-  kProduct,  ///< of matrices
+  kSoftmax,          ///< not its logarithm
+  kSoftmaxGradient,  ///< likewise
+  kProduct,          ///< of matrices
   kConvolution,
-  kLayout,  ///< NCHW to NHWC, or back
+  kLayout,     ///< NCHW to NHWC, or back
+  kBatchNorm,  ///< of images in NCHW: statistics, and gradients
   kConcatenation,
   kSelection,  ///< sizes and places of what a mask selects
   kIndexing,   ///< by a tensor of indices
@@ -32,6 +34,7 @@ struct KernelTraits {
   bool on_fp32_units = false;     ///< a float32 product without tensor cores
   bool is_unaligned = false;      ///< a product whose sizes keep it from vector loads
   double elements_per_block = 0;  ///< of element-wise kernels; 0: unknown
+  double tensors = 0;             ///< that it reads and writes; 0: unknown
   double bytes_per_element = 0;   ///< that all its tensors together hold; 0: unknown
 };
 

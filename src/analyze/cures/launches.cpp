@@ -16,7 +16,8 @@ constexpr std::int64_t kBetweenLaunches_ns = 100'000;
 constexpr double kMostOfInstances = 0.8;
 constexpr double kDominates = 0.5;
 
-/// The kernels and shapes that instances launch, in order.
+/// The kernels and shapes that an instance launches. In which order threads do is another one each
+/// time.
 std::vector<std::uint64_t> signature_of(const Recording& recording, const Instance& instance) {
   std::vector<std::uint64_t> signature;
   for (const Id work : instance.works) {
@@ -24,13 +25,15 @@ std::vector<std::uint64_t> signature_of(const Recording& recording, const Instan
     const model::Kernel& kernel = recording.session().kernels[recording.operation(work).source];
     signature.push_back((std::uint64_t{kernel.name} << 32U) | kernel.shape);
   }
+  std::ranges::sort(signature);
   return signature;
 }
 
 /// Waits, copies from memory that a graph does not know, and graphs themselves.
 bool forbids_capture(const Recording& recording, const Instance& instance) {
-  const bool waits = std::ranges::any_of(
-      instance.calls, [&](Id id) { return recording.operation(id).kind == Kind::kWait; });
+  const auto is_wait = [&](Id id) { return recording.operation(id).kind == Kind::kWait; };
+  const bool waits = std::ranges::any_of(instance.calls, is_wait) ||
+                     std::ranges::any_of(instance.helper_calls, is_wait);
   const bool has_graph = std::ranges::any_of(
       instance.works, [&](Id id) { return recording.operation(id).kind == Kind::kGraph; });
   const bool copies_from_host = std::ranges::any_of(instance.works, [&](Id id) {
@@ -40,15 +43,29 @@ bool forbids_capture(const Recording& recording, const Instance& instance) {
   return waits || has_graph || copies_from_host;
 }
 
-/// Time of the thread in calls and short stretches between them.
+/// Of an instance, those that are launched tensor by tensor. They have cures of their own, and an
+/// optimizer that works so cannot be captured as it is.
+double kernels_one_by_one(const Findings& findings) {
+  double kernels = 0;
+  for (const Candidate& candidate : findings.candidates()) {
+    const auto count = candidate.evidence.find("kernels_per_instance");
+    const bool is_by_tensor = candidate.cure.ends_with("_one_by_one");
+    if (is_by_tensor && count != candidate.evidence.end()) kernels += count->second;
+  }
+  return kernels;
+}
+
+/// Time of its threads in calls and short stretches between them.
 double launching_ns(const Recording& recording, const Instance& instance) {
   double ns = 0;
-  for (const Id id : instance.calls) {
+  const auto add = [&](Id id) {
     const Operation& operation = recording.operation(id);
     const bool is_long =
         operation.kind == Kind::kStretch && operation.duration_ns > kBetweenLaunches_ns;
     if (!is_long) ns += recording.duration_ns(id);
-  }
+  };
+  std::ranges::for_each(instance.calls, add);
+  std::ranges::for_each(instance.helper_calls, add);
   return ns;
 }
 
@@ -59,12 +76,15 @@ void find_launches(const Recording& recording, Findings& findings) {
   const Instance& middle = recording.instances()[recording.instances().size() / 2];
   const auto signature = signature_of(recording, middle);
   if (signature.size() < kFewestLaunches) return;
+  if (2 * kernels_one_by_one(findings) >= static_cast<double>(signature.size())) return;
   Candidate candidate{"cuda_graph", "", {}, {0, 0, 1}, {}};
+  candidate.remedy.graph_launch_ns =
+      static_cast<std::int64_t>(recording.costs().graph_launch_ns.expected);
   double launch_ns = 0, wall_ns = 0, busy_ns = 0;
   for (const Instance& instance : recording.instances()) {
     if (forbids_capture(recording, instance)) continue;
     if (signature_of(recording, instance) != signature) continue;
-    candidate.remedy.captured.push_back(instance.span);
+    candidate.remedy.captured.push_back({instance.span, instance.helpers});
     launch_ns += launching_ns(recording, instance);
     busy_ns += recording.duration_ns(instance.works);
     wall_ns += static_cast<double>(instance.span.end_ns - instance.span.start_ns);

@@ -100,7 +100,28 @@ double together_ns(const Recording& recording, const Ids& kernels) {
 
 enum class List : std::uint8_t { kOptimizer, kZeroing, kClipping, kOther };
 
-List list_of(const Recording& recording, const Run& run) {
+/// Calls that launched the kernels, and what their thread did in front of them.
+Ids launching_operations(const Recording& recording, const Run& run) {
+  Ids operations;
+  for (const Id kernel : run.kernels) {
+    const Id call = replay::launch_of(recording.graph(), kernel);
+    if (call == model::kNone) continue;
+    operations.push_back(call);
+    const Id before = recording.graph().find_dependency(call, replay::Reason::kOrder);
+    if (before != model::kNone) operations.push_back(before);
+  }
+  return operations;
+}
+
+/// Names of kernels tell Adam alone. SGD's are additions like any others, but the thread that
+/// launches them is seen in torch.optim.
+bool is_launched_by_optimizer(const Recording& recording, Findings& findings, const Run& run) {
+  const auto [samples, in_file] = findings.samples().share_in_file(
+      recording, launching_operations(recording, run), "torch/optim/");
+  return in_file > 0 && 2 * in_file >= samples;
+}
+
+List list_of(const Recording& recording, Findings& findings, const Run& run) {
   bool all_fill = true;
   for (const Id kernel : run.kernels.first(run.pattern)) {
     const bool is_of_adam =
@@ -109,7 +130,8 @@ List list_of(const Recording& recording, const Run& run) {
     if (recording.is_named(kernel, "NormTwoOps")) return List::kClipping;
     all_fill = all_fill && recording.has_role(kernel, Role::kFill);
   }
-  return all_fill ? List::kZeroing : List::kOther;
+  if (all_fill) return List::kZeroing;
+  return is_launched_by_optimizer(recording, findings, run) ? List::kOptimizer : List::kOther;
 }
 
 /// Each kernel of the pattern as one over all tensors; an optimizer as one altogether.
@@ -151,7 +173,7 @@ void find_tensor_by_tensor(const Recording& recording, Findings& findings) {
            return is_of_one_tensor(recording, findings, work);
          })) {
       for (const Run& run : runs_in(recording, segment)) {
-        before = joined(list_of(recording, run), before);
+        before = joined(list_of(recording, findings, run), before);
         const auto list = static_cast<std::size_t>(before);
         fuse_run(recording, run, before, candidates[list].remedy);
         kernels[list] += run.kernels.size();

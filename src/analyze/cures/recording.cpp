@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <utility>
 
 #include "analyze/replay/build.hpp"
+#include "analyze/statistics/stretches.hpp"
 #include "model/domain.hpp"
 
 namespace rangescope::analyze::cures {
@@ -37,19 +39,62 @@ double length(const Span& span) {
   return static_cast<double>(span.end_ns - span.start_ns);
 }
 
+/// Which instances run at a moment. Those of a thread follow one another.
+class RunningInstances {
+ public:
+  RunningInstances(const model::Session& session, const std::vector<Instance>& instances)
+      : session_(session), instances_(instances) {
+    for (std::uint32_t index = 0; index < instances.size(); ++index)
+      by_thread_[instances[index].span.thread].push_back(index);
+    for (auto& [thread, indexes] : by_thread_) std::ranges::stable_sort(indexes, {}, start_of());
+  }
+
+  /// Of the other threads of its process; kNone where none or several run.
+  [[nodiscard]] std::uint32_t only_one_besides(Id thread, std::int64_t moment_ns) const {
+    std::uint32_t found = model::kNone;
+    for (const auto& [owner, indexes] : by_thread_) {
+      const bool is_other = owner != thread && process_of(owner) == process_of(thread);
+      const auto next = std::ranges::upper_bound(indexes, moment_ns, {}, start_of());
+      if (!is_other || next == indexes.begin()) continue;
+      if (instances_[*(next - 1)].span.end_ns < moment_ns) continue;
+      if (found != model::kNone) return model::kNone;
+      found = *(next - 1);
+    }
+    return found;
+  }
+
+ private:
+  [[nodiscard]] std::function<std::int64_t(std::uint32_t)> start_of() const {
+    return [this](std::uint32_t index) { return instances_[index].span.start_ns; };
+  }
+  [[nodiscard]] std::uint32_t process_of(Id thread) const {
+    return session_.threads[thread].process;
+  }
+
+  const model::Session& session_;
+  const std::vector<Instance>& instances_;
+  std::map<Id, std::vector<std::uint32_t>> by_thread_;
+};
+
 }  // namespace
 
-Recording::Recording(const model::Session& session, const model::Peaks* peaks,
-                     std::int64_t tracing_ns)
+Recording::Recording(const model::Session& session, const Machine& machine)
     : session_(session),
-      peaks_(peaks),
-      predictor_(replay::graph_of(session), tracing_ns),
+      machine_(machine),
+      predictor_(replay::graph_of(session),
+                 static_cast<std::int64_t>(machine.costs.tracing_ns.expected)),
       lanes_(predictor_.graph()),
       traits_(traits_of_all(session)),
       works_(works_by_call(predictor_.graph())) {
   nest_ranges();
   find_loop();
   find_instances();
+}
+
+replay::Parameter Recording::pinned_bytes_per_s() const {
+  const model::MeasuredValue& share = machine_.costs.pinned_share;
+  const double link = machine_.host_link_bytes_per_s;
+  return {share.expected * link, share.low * link, share.high * link};
 }
 
 Span Recording::span_of(std::uint32_t nested) const {
@@ -133,33 +178,76 @@ void Recording::find_instances() {
     level = std::move(inner);
   }
   for (const std::uint32_t nested : level)
-    instances_.push_back({span_of(nested), nested_[nested].range, {}, {}, {}});
+    instances_.push_back({span_of(nested), nested_[nested].range});
   if (level.empty()) {
-    for (const Span& span : loop_) instances_.push_back({span, model::kNone, {}, {}, {}});
+    for (const Span& span : loop_) instances_.push_back({span});
   }
   instance_of_.assign(graph().size(), model::kNone);
-  for (std::uint32_t index = 0; index < instances_.size(); ++index) fill(index);
+  for (std::uint32_t index = 0; index < instances_.size(); ++index) add_own_operations(index);
+  add_operations_of_helpers();
+  list_works();
 }
 
 /// An operation belongs to the instance in which it ends: the stretch before the first call may
 /// have begun before it.
-void Recording::fill(std::uint32_t index) {
+void Recording::add_own_operations(std::uint32_t index) {
   Instance& instance = instances_[index];
   const Id lane = lanes_.lane_of_thread(instance.span.thread);
   if (lane == model::kNone) return;
   const auto operations = lanes_.operations_of(lane);
   const auto end_of = [&](Id id) { return operation(id).end_ns; };
   auto next = std::ranges::upper_bound(operations, instance.span.start_ns, {}, end_of);
-  for (; next != operations.end() && end_of(*next) <= instance.span.end_ns; ++next) {
-    instance.calls.push_back(*next);
-    instance_of_[*next] = index;
-    for (const Id work : works_[*next]) {
-      instance_of_[work] = index;
-      instance.works.push_back(work);
-      if (!is_kernel(work)) continue;
-      instance.kernels.push_back(work);
-      kernel_ns_ += duration_ns(work);
+  for (; next != operations.end() && end_of(*next) <= instance.span.end_ns; ++next)
+    add_operation(index, *next, instance.calls);
+}
+
+void Recording::add_operation(std::uint32_t index, Id id, Ids& calls) {
+  calls.push_back(id);
+  instance_of_[id] = index;
+  for (const Id work : works_[id]) {
+    instance_of_[work] = index;
+    instances_[index].works.push_back(work);
+  }
+}
+
+/// The rule of ranges (analyze/tree/contexts.hpp): a thread without an open range works for the one
+/// thread of its process that has one.
+void Recording::add_operations_of_helpers() {
+  const RunningInstances running(session_, instances_);
+  std::vector<Stretches> own_ranges(session_.threads.size());
+  for (std::uint32_t nested = 0; nested < nested_.size(); ++nested) {
+    const Span span = span_of(nested);
+    if (nested_[nested].depth == 0) own_ranges[span.thread].add(span.start_ns, span.end_ns);
+  }
+  for (Stretches& ranges : own_ranges) ranges.finish();
+  for (Id lane = 0; lane < graph().lanes.size(); ++lane) {
+    const Id thread = graph().lanes[lane].thread;
+    if (thread == model::kNone) continue;
+    for (const Id id : lanes_.operations_of(lane)) {
+      const std::int64_t end_ns = operation(id).end_ns;
+      if (instance_of_[id] != model::kNone || own_ranges[thread].holds(end_ns)) continue;
+      const std::uint32_t index = running.only_one_besides(thread, end_ns);
+      if (index == model::kNone) continue;
+      Instance& instance = instances_[index];
+      add_operation(index, id, instance.helper_calls);
+      const bool is_new = instance.helpers.empty() || instance.helpers.back() != thread;
+      if (is_new) instance.helpers.push_back(thread);
     }
+  }
+}
+
+void Recording::list_works() {
+  const auto called_ns = [&](Id work) {
+    return operation(replay::launch_of(graph(), work)).start_ns;
+  };
+  for (Instance& instance : instances_) {
+    if (!instance.helpers.empty()) std::ranges::stable_sort(instance.works, {}, called_ns);
+    for (std::uint32_t place = 0; place < instance.works.size(); ++place) {
+      if (!is_kernel(instance.works[place])) continue;
+      instance.kernels.push_back(instance.works[place]);
+      instance.places.push_back(place);
+    }
+    kernel_ns_ += duration_ns(instance.kernels);
   }
 }
 
@@ -220,12 +308,21 @@ double Recording::duration_ns(const Ids& ids) const {
   return sum_ns;
 }
 
+std::span<const Id> Recording::operations_of(const Instance& instance, Id lane) const {
+  const auto operations = lanes_.operations_of(lane);
+  const auto end_of = [&](Id id) { return operation(id).end_ns; };
+  const auto first = std::ranges::upper_bound(operations, instance.span.start_ns, {}, end_of);
+  const auto last = std::ranges::upper_bound(operations, instance.span.end_ns, {}, end_of);
+  return {first, std::max(first, last)};
+}
+
 Ids Recording::waits_behind(const Instance& instance, const Ids& copies) const {
   Ids waits;
   for (const Id copy : copies) {
     const Id call = replay::launch_of(graph(), copy);
     if (call == model::kNone) continue;
-    const Ids behind = replay::waits_behind(graph(), instance.calls, call);
+    const auto thread = operations_of(instance, operation(call).lane);
+    const Ids behind = replay::waits_behind(graph(), thread, call);
     waits.insert(waits.end(), behind.begin(), behind.end());
   }
   return waits;

@@ -1,6 +1,9 @@
 // A session as the patterns of cures see it: its loop, the instances of the loop's step, and what
 // each of them launched, in order.
 //
+// What a thread launches while it has no range open belongs to the instance that runs meanwhile in
+// its process, where that is only one: PyTorch's backward pass has a thread of its own.
+//
 // The loop is the outermost range of the program that holds most of the time in ranges, else all
 // outermost ranges together; without ranges, each thread from its first call to its last. Its steps
 // are the outermost ranges in it that occur three times or more. O(n log n) for n operations and
@@ -9,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +21,7 @@
 #include "analyze/replay/changes.hpp"
 #include "analyze/replay/predict.hpp"
 #include "model/peaks.hpp"
+#include "model/replay_costs.hpp"
 #include "model/session.hpp"
 
 namespace rangescope::analyze::cures {
@@ -34,17 +39,28 @@ struct Instance {
   std::uint32_t range = model::kNone;  ///< index into Session::ranges
   Ids works;                           ///< GPU work that it launched, in the order of their calls
   Ids kernels;                         ///< of these, the kernels
+  std::vector<std::uint32_t> places;   ///< of each kernel, in `works`
   Ids calls;                           ///< its thread's operations: stretches, calls and waits
+  Ids helper_calls;                    ///< the same of threads that work for it meanwhile
+  Ids helpers;                         ///< these threads: PyTorch's backward pass
+};
+
+/// What the recording does not say of the machine.
+struct Machine {
+  const model::Peaks* peaks = nullptr;  ///< of the GPU, nullptr where they are not known
+  double host_link_bytes_per_s = 0;     ///< 0 where it is not known
+  model::ReplayCosts costs;
 };
 
 class Recording {
  public:
-  /// `peaks`: of the GPU, nullptr where they are not known.
-  /// `tracing_ns`: what recording a call added to it.
-  Recording(const model::Session& session, const model::Peaks* peaks, std::int64_t tracing_ns);
+  Recording(const model::Session& session, const Machine& machine);
 
   [[nodiscard]] const model::Session& session() const { return session_; }
-  [[nodiscard]] const model::Peaks* peaks() const { return peaks_; }
+  [[nodiscard]] const model::Peaks* peaks() const { return machine_.peaks; }
+  [[nodiscard]] const model::ReplayCosts& costs() const { return machine_.costs; }
+  /// What copies from pinned memory reach; 0 where the link is not known.
+  [[nodiscard]] replay::Parameter pinned_bytes_per_s() const;
   [[nodiscard]] const replay::Predictor& predictor() const { return predictor_; }
   [[nodiscard]] const replay::Graph& graph() const { return predictor_.graph(); }
 
@@ -82,6 +98,8 @@ class Recording {
   [[nodiscard]] double duration_ns(const Ids& ids) const;
   /// Of all kernels that instances launched.
   [[nodiscard]] double kernel_ns() const { return kernel_ns_; }
+  /// Its operations on that thread or on that of a helper, in order.
+  [[nodiscard]] std::span<const Id> operations_of(const Instance& instance, Id lane) const;
   /// Waits right behind the calls that made these copies: what they return for.
   [[nodiscard]] Ids waits_behind(const Instance& instance, const Ids& copies) const;
   /// The range path that holds nearly all of these, from the outermost one.
@@ -98,12 +116,15 @@ class Recording {
   void nest_ranges();
   void find_loop();
   void find_instances();
-  void fill(std::uint32_t index);
+  void add_own_operations(std::uint32_t index);
+  void add_operations_of_helpers();
+  void add_operation(std::uint32_t index, Id id, Ids& calls);
+  void list_works();
   [[nodiscard]] Span span_of(std::uint32_t nested) const;
   [[nodiscard]] std::vector<std::uint32_t> outermost_with_calls() const;
 
   const model::Session& session_;
-  const model::Peaks* peaks_;
+  Machine machine_;
   replay::Predictor predictor_;
   replay::LaneIndex lanes_;
   std::vector<KernelTraits> traits_;    ///< by Session::kernel_names

@@ -10,7 +10,6 @@ using replay::Graph;
 using replay::Id;
 using replay::Operation;
 
-constexpr std::int64_t kGraphLaunch_ns = 10'000;
 /// Batches that each worker may be ahead (torch.utils.data's prefetch_factor).
 constexpr std::uint32_t kAhead = 2;
 
@@ -98,7 +97,8 @@ Graph apply(const Remedy& remedy, const Graph& recorded, const Graph& changed, d
     constexpr auto kKernel = static_cast<std::size_t>(replay::Kind::kKernel);
     const auto order_ns = static_cast<double>(graph.latencies.order_ns[kKernel]);
     graph = replay::as_graph_launches(
-        graph, remedy.captured, {kGraphLaunch_ns, static_cast<std::int64_t>(parameter * order_ns)});
+        graph, remedy.captured,
+        {remedy.graph_launch_ns, static_cast<std::int64_t>(parameter * order_ns)});
   }
   return graph;
 }

@@ -13,14 +13,15 @@ namespace rangescope::analyze::cures {
 /// Steps in the order in which they are applied; ids are of the recording's graph. A step whose
 /// value is a factor takes the parameter of the prediction times it.
 struct Remedy {
-  std::vector<replay::Id> shortened;   ///< take `parameter` times as long: kernels, stretches
-  std::vector<replay::Id> removed;     ///< work, calls and waits
-  std::vector<replay::Fusion> fused;   ///< their durations times `parameter`
-  std::vector<replay::Id> copies;      ///< copied ahead, at `parameter` bytes per second
-  std::vector<double> copy_bytes;      ///< by copy
-  std::vector<replay::Id> moved;       ///< stretches done ahead by `parameter` other threads
-  std::vector<replay::Span> captured;  ///< each one CUDA graph, gaps between nodes `parameter` of
-                                       ///< what lies between queued kernels
+  std::vector<replay::Id> shortened;      ///< take `parameter` times as long: kernels, stretches
+  std::vector<replay::Id> removed;        ///< work, calls and waits
+  std::vector<replay::Fusion> fused;      ///< their durations times `parameter`
+  std::vector<replay::Id> copies;         ///< copied ahead, at `parameter` bytes per second
+  std::vector<double> copy_bytes;         ///< by copy
+  std::vector<replay::Id> moved;          ///< stretches done ahead by `parameter` other threads
+  std::vector<replay::Capture> captured;  ///< each one CUDA graph, gaps between nodes `parameter`
+                                          ///< of what lies between queued kernels
+  std::int64_t graph_launch_ns = 0;       ///< of the call that launches each of them
 
   /// Operations that the recording would lack, or that take another time.
   [[nodiscard]] std::vector<replay::Id> operations() const;

@@ -58,6 +58,26 @@ bool StackSamples::enters_kernel_from_driver(std::uint32_t stack) const {
   return is_of_driver;
 }
 
+StackSamples::Share StackSamples::share_in_file(const Recording& recording,
+                                                const std::vector<Id>& operations,
+                                                std::string_view path_part) const {
+  const auto is_in_file = [&](std::uint32_t stack) {
+    for (; stack != model::kNone; stack = session_.cpu.stacks[stack].parent) {
+      const model::CpuFrame& frame = session_.cpu.frames[session_.cpu.stacks[stack].frame];
+      if (session_.strings.view(frame.file).find(path_part) != std::string_view::npos) return true;
+    }
+    return false;
+  };
+  Share share;
+  for (const Id operation : operations) {
+    for (const std::uint32_t stack : in(recording, operation)) {
+      ++share.samples;
+      if (is_in_file(stack)) ++share.in_file;
+    }
+  }
+  return share;
+}
+
 std::string StackSamples::python_function(const Recording& recording,
                                           const std::vector<Id>& operations) const {
   std::map<std::uint32_t, std::size_t> count_of_frame;

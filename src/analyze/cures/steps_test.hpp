@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analyze/cures/candidate.hpp"
@@ -63,6 +64,18 @@ class Steps {
     compute(ns);
   }
 
+  /// A thread without ranges launches while the thread of the steps waits for it, as PyTorch's
+  /// backward pass does.
+  template <class Launch>
+  void on_other_thread(Launch launch) {
+    if (other_thread_ == model::kNone) other_thread_ = builder_.thread(process_, 2);
+    compute(100 * kUs);
+    std::swap(thread_, other_thread_);
+    launch();
+    std::swap(thread_, other_thread_);
+    compute(100 * kUs);
+  }
+
   void kernel(std::string_view name, std::int64_t ns, std::uint32_t grid) {
     compute(4 * kUs);
     const std::uint32_t launch = call("cuLaunchKernel", 4 * kUs, model::LaunchKind::kKernel);
@@ -77,6 +90,14 @@ class Steps {
     const std::int64_t start_ns = std::max(now_ns_ + 2 * kUs, free_ns_ + kUs);
     free_ns_ = start_ns + ns;
     builder_.copy(launch, start_ns, free_ns_, bytes, kind);
+  }
+
+  /// Lies inside its call, which does not wait for it.
+  void short_copy_on_gpu(std::uint64_t bytes) {
+    const std::uint32_t launch = call("cuMemcpyDtoDAsync", 8 * kUs, model::LaunchKind::kCopy);
+    const std::int64_t start_ns = std::max(now_ns_ - 4 * kUs, free_ns_ + kUs);
+    free_ns_ = start_ns + kUs;
+    builder_.copy(launch, start_ns, free_ns_, bytes, model::CopyKind::kDeviceToDevice);
   }
 
   /// Its call returns when it has ended.
@@ -108,7 +129,7 @@ class Steps {
 
  private:
   analyze::testing::SessionBuilder builder_;
-  std::uint32_t process_ = 0, thread_ = 0;
+  std::uint32_t process_ = 0, thread_ = 0, other_thread_ = model::kNone;
   std::int64_t now_ns_ = kMs, free_ns_ = 0;
   std::vector<std::pair<std::int64_t, std::int64_t>> spans_;
   int step_ = 0;

@@ -12,16 +12,6 @@ namespace {
 
 constexpr std::uint64_t kSmallCopy_bytes = 64 * 1024;
 constexpr std::size_t kManyCopies = 8;
-/// What pinned copies reach over PCIe 5 x16; half as much over PCIe 4.
-constexpr replay::Parameter kPinned5_bytes_per_s{52e9, 48e9, 55e9};
-constexpr replay::Parameter kPinned4_bytes_per_s{25e9, 22e9, 27e9};
-constexpr std::uint32_t kFirstWithPcie5 = 9;  ///< compute capability of Hopper
-
-replay::Parameter pinned_speed(const Recording& recording) {
-  const auto& devices = recording.session().devices;
-  const bool is_pcie5 = !devices.empty() && devices.front().compute_major >= kFirstWithPcie5;
-  return is_pcie5 ? kPinned5_bytes_per_s : kPinned4_bytes_per_s;
-}
 
 /// The call returned only when the copy had ended, or nearly: the driver went through a buffer of
 /// its own.
@@ -49,7 +39,8 @@ void find_small_copies(const Recording& recording, Findings& findings) {
     if (small.size() < kManyCopies) continue;
     double bytes = 0;
     for (const Id copy : small) bytes += static_cast<double>(recording.copy(copy).bytes);
-    const double pinned_ns = bytes / pinned_speed(recording).expected * 1e9;
+    const double pinned_bytes_per_s = recording.pinned_bytes_per_s().expected;
+    const double pinned_ns = pinned_bytes_per_s > 0 ? bytes / pinned_bytes_per_s * 1e9 : 0;
     const double one_ns = std::max(pinned_ns, recording.duration_ns(small.front()));
     candidate.remedy.fused.push_back({small, static_cast<std::int64_t>(one_ns)});
     const Ids waits = recording.waits_behind(instance, small);
@@ -69,7 +60,7 @@ void find_small_copies(const Recording& recording, Findings& findings) {
 }
 
 void find_pageable_copies(const Recording& recording, Findings& findings) {
-  Candidate candidate{"pageable_copies", "", {}, pinned_speed(recording), {}};
+  Candidate candidate{"pageable_copies", "", {}, recording.pinned_bytes_per_s(), {}};
   double bytes = 0;
   for (const Instance& instance : recording.instances()) {
     for (const Id work : instance.works) {
@@ -83,7 +74,7 @@ void find_pageable_copies(const Recording& recording, Findings& findings) {
     }
   }
   const Ids& copies = candidate.remedy.copies;
-  if (copies.size() < 2) return;
+  if (copies.size() < 2 || candidate.parameter.expected <= 0) return;
   const double copy_ns = recording.duration_ns(copies);
   const double bytes_per_s = bytes / copy_ns * 1e9;
   // A pinned copy may block too (cudaMemcpy): it is as fast as it can be.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "analyze/replay/edit.hpp"
 
@@ -12,6 +13,8 @@ namespace {
 /// What a thread does for a call is at most so many times the usual; the rest of a longer stretch
 /// is the program's own.
 constexpr std::int64_t kUsualDispatches = 2;
+/// A stretch between two calls that go was for them, unless it is longer: then it is the program's.
+constexpr std::int64_t kBetweenCalls_ns = 100'000;
 /// Tracing takes at most this share of a call.
 constexpr double kTracingShare = 0.5;
 
@@ -90,6 +93,28 @@ class Removal {
   std::vector<std::uint32_t> launched_;  ///< by call: how many of its works are left
 };
 
+/// A loop over tensors, values or copies that becomes one call: what a thread does between two of
+/// its calls goes with them. `first_calls`: those that are left, of whose loop the next ones go.
+void remove_between(Edit& edit, const std::unordered_set<Id>& first_calls) {
+  const Graph& graph = edit.graph();
+  for (Id id = 0; id < graph.size(); ++id) {
+    const bool is_call_that_goes =
+        edit.is_removed(id) && !is_gpu_work(graph.operations[id].kind) && !is_stretch(graph, id);
+    if (!is_call_that_goes) continue;
+    std::vector<Id> stretches;
+    std::int64_t between_ns = 0;
+    Id before = before_in_lane(graph, id);
+    for (; is_stretch(graph, before); before = before_in_lane(graph, before)) {
+      stretches.push_back(before);
+      between_ns += graph.operations[before].duration_ns;
+    }
+    const bool is_between =
+        before != model::kNone && (edit.is_removed(before) || first_calls.contains(before));
+    if (!is_between || between_ns > kBetweenCalls_ns) continue;
+    for (const Id stretch : stretches) edit.remove(stretch);
+  }
+}
+
 }  // namespace
 
 Id launch_of(const Graph& graph, Id work) {
@@ -119,17 +144,21 @@ Graph without(const Graph& graph, Ids operations) {
   Edit edit(graph);
   Removal removal(edit);
   for (const Id id : operations) removal.remove(id);
+  remove_between(edit, {});
   return edit.finish();
 }
 
 Graph fused(const Graph& graph, std::span<const Fusion> fusions) {
   Edit edit(graph);
   Removal removal(edit);
+  std::unordered_set<Id> first_calls;
   for (const Fusion& fusion : fusions) {
     if (fusion.works.empty()) continue;
     edit.operation(fusion.works.front()).duration_ns = fusion.duration_ns;
+    first_calls.insert(launch_of(graph, fusion.works.front()));
     for (const Id work : Ids(fusion.works).subspan(1)) removal.remove(work);
   }
+  remove_between(edit, first_calls);
   return edit.finish();
 }
 
@@ -144,10 +173,10 @@ struct Instance {
   [[nodiscard]] bool can_be_graph() const { return !waits && calls.size() > 1; }
 };
 
-Instance instance_in(const Graph& graph, const LaneIndex& lanes, const Span& span) {
-  Instance instance;
+void add_operations_in(const Graph& graph, const LaneIndex& lanes, const Span& span,
+                       Instance& instance) {
   const Id lane = lanes.lane_of_thread(span.thread);
-  if (lane == model::kNone) return instance;
+  if (lane == model::kNone) return;
   const auto operations = lanes.operations_of(lane);
   const auto start_of = [&](Id id) { return graph.operations[id].start_ns; };
   auto next = std::ranges::lower_bound(operations, span.start_ns, {}, start_of);
@@ -158,25 +187,40 @@ Instance instance_in(const Graph& graph, const LaneIndex& lanes, const Span& spa
     const bool is_between = operation.kind == Kind::kStretch && !instance.calls.empty();
     if (is_between && operation.end_ns <= span.end_ns) instance.between.push_back(*next);
   }
+}
+
+Instance instance_in(const Graph& graph, const LaneIndex& lanes, const Capture& capture) {
+  Instance instance;
+  add_operations_in(graph, lanes, capture.span, instance);
+  for (const Id helper : capture.helpers) {
+    const Span meanwhile{helper, capture.span.start_ns, capture.span.end_ns};
+    add_operations_in(graph, lanes, meanwhile, instance);
+  }
   return instance;
 }
 
 }  // namespace
 
-std::vector<bool> can_be_graphs(const Graph& graph, std::span<const Span> instances) {
+std::vector<Capture> captures_of(std::span<const Span> instances) {
+  std::vector<Capture> captures;
+  for (const Span& span : instances) captures.push_back({span, {}});
+  return captures;
+}
+
+std::vector<bool> can_be_graphs(const Graph& graph, std::span<const Capture> instances) {
   const LaneIndex lanes(graph);
   std::vector<bool> can_be;
-  for (const Span& span : instances)
-    can_be.push_back(instance_in(graph, lanes, span).can_be_graph());
+  for (const Capture& capture : instances)
+    can_be.push_back(instance_in(graph, lanes, capture).can_be_graph());
   return can_be;
 }
 
-Graph as_graph_launches(const Graph& graph, std::span<const Span> instances, GraphCost cost) {
+Graph as_graph_launches(const Graph& graph, std::span<const Capture> instances, GraphCost cost) {
   Edit edit(graph);
   const LaneIndex lanes(graph);
   std::unordered_map<Id, Id> graph_launch_of;
-  for (const Span& span : instances) {
-    const Instance instance = instance_in(graph, lanes, span);
+  for (const Capture& capture : instances) {
+    const Instance instance = instance_in(graph, lanes, capture);
     if (!instance.can_be_graph()) continue;
     const Id graph_launch = instance.calls.front();
     edit.operation(graph_launch).duration_ns = cost.launch_ns;

@@ -35,7 +35,15 @@ struct Fusion {
 };
 [[nodiscard]] Graph fused(const Graph& graph, std::span<const Fusion> fusions);
 
-/// All that is launched in each span comes from one launch of a CUDA graph at the first call's
+/// An instance of a range that becomes one CUDA graph.
+struct Capture {
+  Span span;                ///< of the thread that launches the graph
+  std::vector<Id> helpers;  ///< threads that launch for it meanwhile: PyTorch's backward pass
+};
+/// Of instances whose threads launch alone.
+[[nodiscard]] std::vector<Capture> captures_of(std::span<const Span> instances);
+
+/// All that is launched in each instance comes from one launch of a CUDA graph at the first call's
 /// place.
 struct GraphCost {
   std::int64_t launch_ns = 0;  ///< of the call
@@ -43,9 +51,10 @@ struct GraphCost {
 };
 /// By instance: it launches twice or more, and does not wait for the GPU, which a graph cannot
 /// hold.
-[[nodiscard]] std::vector<bool> can_be_graphs(const Graph& graph, std::span<const Span> instances);
+[[nodiscard]] std::vector<bool> can_be_graphs(const Graph& graph,
+                                              std::span<const Capture> instances);
 /// Instances that cannot be one stay as they are.
-[[nodiscard]] Graph as_graph_launches(const Graph& graph, std::span<const Span> instances,
+[[nodiscard]] Graph as_graph_launches(const Graph& graph, std::span<const Capture> instances,
                                       GraphCost cost);
 
 /// Copies run ahead in a stream of their own, asynchronously, into one of `buffers` buffers each: a

@@ -127,7 +127,7 @@ TEST(ReplayChanges, ACaptureOfTheStep) {
   const GraphCost cost{10 * kMicrosecond, 0};
   const std::int64_t gpu_ns = kSteps * 50 * 3 * kMicrosecond;
   const std::int64_t predicted_ns =
-      replayed(as_graph_launches(graph, before.spans("step"), cost), before, "loop");
+      replayed(as_graph_launches(graph, captures_of(before.spans("step")), cost), before, "loop");
   EXPECT_NEAR(static_cast<double>(predicted_ns), static_cast<double>(gpu_ns),
               0.05 * static_cast<double>(gpu_ns));
 }
@@ -138,7 +138,8 @@ TEST(ReplayChanges, AStepThatWaitsIsNotCaptured) {
     program.wait();
   });
   const Graph graph = graph_of(before.session());
-  const Graph changed = as_graph_launches(graph, before.spans("step"), {10 * kMicrosecond, 0});
+  const Graph changed =
+      as_graph_launches(graph, captures_of(before.spans("step")), {10 * kMicrosecond, 0});
   EXPECT_EQ(replayed(changed, before, "loop"), before.length("loop"));
 }
 

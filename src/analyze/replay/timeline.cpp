@@ -127,6 +127,21 @@ struct Blocking {
   }
 };
 
+/// Asynchronous copies between pinned memory and a GPU, or on GPUs: a short one may lie inside its
+/// call, but that does not wait for it.
+bool is_asynchronous_copy(const model::Session& session, const Timeline& timeline,
+                          const Call& call) {
+  const Work& work = timeline.works[call.first_work];
+  if (work.kind != Kind::kCopy) return false;
+  const std::string_view api = session.strings.view(session.launches[call.launch].name);
+  if (api.find("Async") == std::string_view::npos) return false;
+  const model::Copy& copy = session.copies[work.source];
+  const bool is_known =
+      copy.source != model::MemoryKind::kUnknown && copy.destination != model::MemoryKind::kUnknown;
+  const bool stays_on_gpu = copy.kind == model::CopyKind::kDeviceToDevice;
+  return stays_on_gpu || (is_known && !model::is_pageable(copy));
+}
+
 void find_blocking(const model::Session& session, Timeline& timeline) {
   std::unordered_map<model::StringId, Blocking> by_api;
   for (const Call& call : timeline.calls) {
@@ -137,6 +152,7 @@ void find_blocking(const model::Session& session, Timeline& timeline) {
   }
   for (Call& call : timeline.calls) {
     if (!work_lies_inside(timeline, call)) continue;
+    if (is_asynchronous_copy(session, timeline, call)) continue;
     const model::Launch& launch = session.launches[call.launch];
     call.blocks = launch.kind == model::LaunchKind::kCopy || by_api[launch.name].always();
   }

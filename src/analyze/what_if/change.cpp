@@ -227,7 +227,7 @@ class GraphRanges {
     const std::vector<Span> instances =
         spans_of(regions_, std::span(tree.node_cells).subspan(first, last - first));
     if (instances.size() < 2) return false;
-    const std::vector<bool> can_be = replay::can_be_graphs(graph_, instances);
+    const std::vector<bool> can_be = replay::can_be_graphs(graph_, replay::captures_of(instances));
     const auto capturable = static_cast<std::size_t>(std::ranges::count(can_be, true));
     if (2 * capturable <= instances.size()) return false;
     spans_.insert(spans_.end(), instances.begin(), instances.end());
@@ -257,7 +257,8 @@ base::Result<SupposedEffect> effect_on_launches(const WhatIfRule& rule, const Re
   } else {
     spans = TRY(named_spans(rule, regions));
   }
-  const std::vector<bool> can_be = replay::can_be_graphs(graph, spans);
+  std::vector<replay::Capture> captures = replay::captures_of(spans);
+  const std::vector<bool> can_be = replay::can_be_graphs(graph, captures);
   const auto graphs = static_cast<std::size_t>(std::ranges::count(can_be, true));
   if (graphs == 0)
     return nothing_to_change(rule,
@@ -267,8 +268,8 @@ base::Result<SupposedEffect> effect_on_launches(const WhatIfRule& rule, const Re
                              "'launches:RANGE=graph'.");
   SupposedEffect effect;
   effect.subject = base::counted(graphs, "instance") + " as a CUDA graph each";
-  effect.apply = [spans = std::move(spans), costs](const Graph& in, End end) {
-    return replay::as_graph_launches(in, spans, graph_cost(in, costs, end));
+  effect.apply = [captures = std::move(captures), costs](const Graph& in, End end) {
+    return replay::as_graph_launches(in, captures, graph_cost(in, costs, end));
   };
   return effect;
 }

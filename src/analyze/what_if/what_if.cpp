@@ -20,19 +20,6 @@ using model::Report;
 using replay::Graph;
 using replay::Prediction;
 
-/// Of the report's GPUs the first whose link is known. What calibrate measured does not have it.
-double host_link_bytes_per_s(const Reference& reference, const Report& report) {
-  std::vector<model::Peaks> with_link;
-  for (const model::Peaks& peaks : reference.peaks) {
-    if (peaks.host_link_bytes_per_s > 0) with_link.push_back(peaks);
-  }
-  for (const std::string& device : report.device_names) {
-    const model::Peaks* peaks = model::find_peaks(with_link, device);
-    if (peaks != nullptr) return peaks->host_link_bytes_per_s;
-  }
-  return 0;
-}
-
 /// The kernels of each joined call of NCCL.
 std::vector<replay::CollectiveKernels> collective_kernels(const model::Session& session) {
   const CollectiveCalls calls = find_collectives(session);
@@ -157,7 +144,8 @@ base::Result<void> add_what_if(const Regions& regions, const Reference& referenc
   if (report.ranks.size() > 1) collectives = collective_kernels(session);
   const auto tracing_ns = static_cast<std::int64_t>(reference.replay_costs.tracing_ns.expected);
   const replay::Predictor predictor(replay::graph_of(session, collectives), tracing_ns);
-  const ChangeCosts costs{reference.replay_costs, host_link_bytes_per_s(reference, report)};
+  const ChangeCosts costs{reference.replay_costs,
+                          model::host_link_of(reference.peaks, report.device_names)};
   model::WhatIf& what_if = report.what_if.emplace();
   std::vector<SupposedEffect> effects;
   for (const WhatIfRule& rule : rules) {
