@@ -1,6 +1,6 @@
-"""Programs before and after one fix, written after the cures. Usage: savings_program.py NAME before|after [STEPS]
+"""Programs before and after one fix, written after the cures. Usage: savings_program.py NAME before|after|graph [STEPS]
 
-The loop is in the NVTX range `loop`, its steps in `step`. The last line is `RESULT` and the loop's time in milliseconds.
+`graph` is the program before the fix whose step is one CUDA graph. The loop is in the NVTX range `loop`, its steps in `step`. The last line is `RESULT` and the loop's time in milliseconds.
 """
 import sys
 import time
@@ -13,6 +13,17 @@ NAME, SIDE = sys.argv[1:3]
 STEPS = int(sys.argv[3]) if len(sys.argv) > 3 else 40
 AFTER, DEVICE, nvtx = SIDE == "after", "cuda", torch.cuda.nvtx
 torch.manual_seed(0)
+
+
+def captured(step):
+    with torch.cuda.stream(torch.cuda.Stream()):
+        for _ in range(3):
+            step()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
 
 
 def half(*shape):
@@ -41,15 +52,7 @@ def rnn():
         for at in x:
             h = cell(at, h)
 
-    if not AFTER:
-        return step
-    with torch.cuda.stream(torch.cuda.Stream()):
-        step()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
+    return captured(step) if AFTER else step
 
 
 def metrics():
@@ -244,25 +247,10 @@ def adam():
     return trained(width=256, heads=4, layers=24, batch=4, length=64, **({} if AFTER else {"fused": False, "foreach": False}))
 
 
-def clip():
-    """Norms of gradients one by one -> foreach."""
-    step = trained(width=256, heads=4, layers=24, batch=4, length=64)
-    return lambda: step(lambda net: nn.utils.clip_grad_norm_(net.parameters(), 1.0, foreach=AFTER))
-
-
 def graphtrain():
     """A small network's whole training step -> one CUDA graph."""
     step = trained(width=128, heads=4, layers=6, batch=4, length=32, capturable=True)
-    if not AFTER:
-        return step
-    with torch.cuda.stream(torch.cuda.Stream()):
-        for _ in range(3):
-            step()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
+    return captured(step) if AFTER else step
 
 
 def accumulate():
@@ -306,28 +294,6 @@ def loadtrain():
     return step
 
 
-def kvcat():
-    """Keys and values of a decoder grown by torch.cat -> written into a cache of full length."""
-    layers, heads, width, length = 8, 32, 128, 4096
-    new = half(2, 16, heads, 1, width)
-    cache = [half(2, 16, heads, length if AFTER else length - 64, width) for _ in range(layers)]
-    position, q = [length - 64], half(16, heads, 1, width)
-
-    @torch.no_grad()
-    def step():
-        at = position[0]
-        for layer in range(layers):
-            if AFTER:
-                cache[layer][..., at:at + 1, :].copy_(new)
-                k, v = cache[layer][..., :at + 1, :]
-            else:
-                k, v = cache[layer] = torch.cat([cache[layer], new], 3)
-            F.scaled_dot_product_attention(q, k, v)
-        position[0] += 1
-
-    return step
-
-
 def smalls():
     """96 small tensors of a batch copied one by one -> as one pinned tensor."""
     rows, w = [torch.randn(1024) for _ in range(96)], half(1024, 1024).float()
@@ -359,9 +325,9 @@ def llamahand():
 
 
 def llama32():
-    """float32 -> bfloat16."""
-    torch.set_float32_matmul_precision("highest")
-    net, ids = llama(dtype=torch.bfloat16 if AFTER else torch.float32), torch.randint(0, 32000, (4, 1024), device=DEVICE)
+    """Products in float32 -> in TF32."""
+    torch.set_float32_matmul_precision("high" if AFTER else "highest")
+    net, ids = llama(dtype=torch.float32), torch.randint(0, 32000, (4, 1024), device=DEVICE)
     return torch.no_grad()(lambda: net(ids, use_cache=False, logits_to_keep=1).logits)
 
 
@@ -379,20 +345,130 @@ def llamadecode():
         logits = net(token, past_key_values=cache, cache_position=position, position_ids=position[None], use_cache=True).logits
         token.copy_(logits[:, -1:].argmax(-1))
 
-    if not AFTER:
-        return step
-    with torch.cuda.stream(torch.cuda.Stream()):
-        for _ in range(3):
-            step()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
+    return captured(step) if AFTER else step
+
+
+# ---- A third batch, for the cures as they were when it was written
+
+
+def train_step(net, x, **options):
+    optimizer = torch.optim.SGD(net.parameters(), **{"lr": 1e-3, **options})
+
+    def step():
+        net(x).float().square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def mlptrain():
+    """An MLP trained in float32 -> its products in TF32."""
+    torch.set_float32_matmul_precision("high" if AFTER else "highest")
+    net = nn.Sequential(*(m for _ in range(4) for m in (nn.Linear(4096, 4096), nn.GELU()))).to(DEVICE)
+    return train_step(net, torch.randn(2048, 4096, device=DEVICE))
+
+
+def crossattn():
+    """Attention with an added bias by hand, heads of 128 -> scaled_dot_product_attention."""
+    q, k, v, bias = half(4, 16, 512, 128), half(4, 16, 2048, 128), half(4, 16, 2048, 128), half(1, 1, 512, 2048)
+
+    def step():
+        if AFTER:
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+        return torch.softmax(q @ k.transpose(-1, -2) / 128 ** 0.5 + bias, -1) @ v
+
+    return step
+
+
+def lntrain():
+    """Layers of normalization by hand in float32, trained -> F.layer_norm."""
+    class Norm(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w, self.b = nn.Parameter(torch.ones(1024)), nn.Parameter(torch.zeros(1024))
+
+        def forward(self, x):
+            if AFTER:
+                return F.layer_norm(x, (1024,), self.w, self.b)
+            away = x - x.mean(-1, keepdim=True)
+            return away / torch.sqrt(away.square().mean(-1, keepdim=True) + 1e-5) * self.w + self.b
+
+    return train_step(nn.Sequential(*(Norm() for _ in range(8))).to(DEVICE), torch.randn(8192, 1024, device=DEVICE))
+
+
+def sgdtrain():
+    """SGD with momentum, parameter by parameter -> foreach."""
+    net = nn.Sequential(*(m for _ in range(100) for m in (nn.Linear(128, 128), nn.ReLU()))).to(DEVICE)
+    return train_step(net, torch.randn(64, 128, device=DEVICE), momentum=0.9, weight_decay=1e-4, foreach=AFTER)
+
+
+def gptdecode():
+    """A decoder's step for one token, cache of full length -> one CUDA graph."""
+    layers = [[half(3 * 1024, 1024) / 32, half(1024, 1024) / 32, half(4096, 1024) / 32, half(1024, 4096) / 64] for _ in range(12)]
+    keys, values = half(12, 8, 16, 512, 64), half(12, 8, 16, 512, 64)
+    token = half(8, 1024)
+
+    @torch.no_grad()
+    def step():
+        x = token
+        for layer, (qkv, out, up, down) in enumerate(layers):
+            q, k, v = F.linear(F.layer_norm(x, (1024,)), qkv).view(8, 3, 16, 1, 64).unbind(1)
+            keys[layer, :, :, 100:101], values[layer, :, :, 100:101] = k, v
+            x = x + F.linear(F.scaled_dot_product_attention(q, keys[layer], values[layer]).reshape(8, 1024), out)
+            x = x + F.linear(F.gelu(F.linear(F.layer_norm(x, (1024,)), up)), down)
+        return x
+
+    return captured(step) if AFTER else step
+
+
+def onehot():
+    """Embeddings as products with one-hot rows -> F.embedding."""
+    ids, table = torch.randint(0, 32000, (8192,), device=DEVICE), half(32000, 512)
+    return lambda: F.embedding(ids, table) if AFTER else F.one_hot(ids, 32000).half() @ table
+
+
+def pagetrain():
+    """Batches from pageable memory in training -> pinned, one ahead on a stream of its own."""
+    net = nn.Sequential(nn.Linear(3072, 2048), nn.ReLU(), nn.Linear(2048, 10)).to(DEVICE)
+    batches = [torch.randn(8192, 3072) for _ in range(4)]
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+    stream, number = torch.cuda.Stream(), [0]
+    if AFTER:
+        batches = [batch.pin_memory() for batch in batches]
+
+    def put():
+        number[0] += 1
+        with torch.cuda.stream(stream):
+            return batches[number[0] % 4].to(DEVICE, non_blocking=True)
+
+    ahead = [put() if AFTER else None]
+
+    def step():
+        if AFTER:
+            torch.cuda.current_stream().wait_stream(stream)
+            x, ahead[0] = ahead[0], put()
+            x.record_stream(torch.cuda.current_stream())
+        else:
+            number[0] += 1
+            x = batches[number[0] % 4].to(DEVICE)
+        net(x).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def perlayer():
+    """A linear layer applied to each of 64 samples -> to the batch."""
+    w, x = half(1024, 1024), half(64, 4, 1024)
+    return lambda: F.linear(x, w) if AFTER else torch.stack([F.linear(sample, w) for sample in x])
 
 
 def main():
     step = globals()[NAME]()
+    if SIDE == "graph":
+        step = captured(step)
     for _ in range(5):
         step()
     torch.cuda.synchronize()

@@ -491,6 +491,21 @@ TEST(CureSavings, AttentionInTheBackwardPassGoesToo) {
   EXPECT_GT(saved_share(steps, "attention_by_hand"), 0.55);
 }
 
+TEST(CureSavings, AGpuThatGetsSlowerIsNoGrowingCache) {
+  const auto decode = [](double product_grows) {
+    return Steps::run([=](Steps& s) {
+      const auto grown_ns = [&](double share) {
+        return static_cast<std::int64_t>(kMs * (1 + share * s.step() / 8));
+      };
+      s.kernel(kProduct, grown_ns(product_grows), 512);
+      s.kernel(kCat, grown_ns(0.2), 512);
+      s.wait();
+    });
+  };
+  EXPECT_TRUE(cures_in(decode(0)).contains("grown_cache"));
+  EXPECT_FALSE(cures_in(decode(0.2)).contains("grown_cache"));
+}
+
 TEST(CureSavings, BatchNormsOfFewChannelsAreFasterInChannelsLast) {
   const auto network = [](std::uint32_t channels) {
     return Steps::run([channels](Steps& s) {

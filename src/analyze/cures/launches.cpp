@@ -43,16 +43,14 @@ bool forbids_capture(const Recording& recording, const Instance& instance) {
   return waits || has_graph || copies_from_host;
 }
 
-/// Of an instance, those that are launched tensor by tensor. They have cures of their own, and an
-/// optimizer that works so cannot be captured as it is.
-double kernels_one_by_one(const Findings& findings) {
-  double kernels = 0;
+/// Of an instance, those that are launched tensor by tensor or sample by sample. They have cures of
+/// their own, and an optimizer that works so often cannot be captured as it is.
+double kernels_one_by_one(const Recording& recording, const Findings& findings) {
+  std::size_t kernels = 0;
   for (const Candidate& candidate : findings.candidates()) {
-    const auto count = candidate.evidence.find("kernels_per_instance");
-    const bool is_by_tensor = candidate.cure.ends_with("_one_by_one");
-    if (is_by_tensor && count != candidate.evidence.end()) kernels += count->second;
+    if (candidate.cure.ends_with("_one_by_one")) kernels += candidate.remedy.operations().size();
   }
-  return kernels;
+  return per_instance(recording, kernels);
 }
 
 /// Time of its threads in calls and short stretches between them.
@@ -76,7 +74,7 @@ void find_launches(const Recording& recording, Findings& findings) {
   const Instance& middle = recording.instances()[recording.instances().size() / 2];
   const auto signature = signature_of(recording, middle);
   if (signature.size() < kFewestLaunches) return;
-  if (2 * kernels_one_by_one(findings) >= static_cast<double>(signature.size())) return;
+  if (2 * kernels_one_by_one(recording, findings) >= static_cast<double>(signature.size())) return;
   Candidate candidate{"cuda_graph", "", {}, {0, 0, 1}, {}};
   candidate.remedy.graph_launch_ns =
       static_cast<std::int64_t>(recording.costs().graph_launch_ns.expected);

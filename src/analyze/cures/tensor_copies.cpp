@@ -86,19 +86,38 @@ double growth_of(const std::vector<double>& durations_ns) {
   return mean_ns > 0 ? slope_ns * (count - 1) / mean_ns : 0;
 }
 
-/// Concatenations that grow from one to the next in an instance, or from instance to instance.
-double growth_of_caches(const Recording& recording, const std::vector<Ids>& by_instance) {
+/// What an instance concatenates, and the products by which a GPU that gets slower shows.
+struct Concatenations {
+  Ids copies;
+  double products_ns = 0;
+};
+
+Concatenations concatenations_of(const Recording& recording, const Instance& instance) {
+  Concatenations found;
+  for (const Id work : instance.works) {
+    if (recording.has_role(work, Role::kConcatenation)) found.copies.push_back(work);
+    if (recording.has_role(work, Role::kProduct)) found.products_ns += recording.duration_ns(work);
+  }
+  return found;
+}
+
+/// Concatenations that grow from one to the next in an instance, or from instance to instance more
+/// than its products do.
+double growth_of_caches(const Recording& recording,
+                        const std::vector<Concatenations>& by_instance) {
   constexpr std::size_t kEnough = 6;
-  std::vector<double> of_instances;
+  std::vector<double> of_instances, of_products;
   double within = std::numeric_limits<double>::infinity();
-  for (const Ids& copies : by_instance) {
+  for (const auto& [copies, products_ns] : by_instance) {
     of_instances.push_back(recording.duration_ns(copies));
+    of_products.push_back(products_ns);
     std::vector<double> of_copies;
     for (const Id copy : copies) of_copies.push_back(recording.duration_ns(copy));
     within = std::min(within, copies.size() >= kEnough ? growth_of(of_copies) : 0);
   }
-  const double between = by_instance.size() >= kEnough ? growth_of(of_instances) : 0;
-  return std::max(within, between);
+  if (by_instance.size() < kEnough) return within;
+  const double slowing = std::max(0.0, growth_of(of_products));
+  return std::max(within, growth_of(of_instances) - slowing);
 }
 
 /// In NCHW a block takes a channel, so that few channels leave SMs idle; in NHWC all of them work.
@@ -178,15 +197,12 @@ void find_grown_caches(const Recording& recording, Findings& findings) {
   constexpr double kGrows = 0.05;
   /// A kernel that writes one part takes about as long, however large the cache is.
   constexpr double kOnePart_ns = 2'000;
-  std::vector<Ids> by_instance;
+  std::vector<Concatenations> by_instance;
   Ids copies;
   for (const Instance& instance : recording.instances()) {
-    Ids of_instance;
-    for (const Id work : instance.works) {
-      if (recording.has_role(work, Role::kConcatenation)) of_instance.push_back(work);
-    }
-    if (of_instance.empty()) continue;
-    append(copies, of_instance);
+    Concatenations of_instance = concatenations_of(recording, instance);
+    if (of_instance.copies.empty()) continue;
+    append(copies, of_instance.copies);
     by_instance.push_back(std::move(of_instance));
   }
   if (copies.empty()) return;
