@@ -149,7 +149,7 @@ void add_batch_norms(const Recording& recording, Findings& findings, Candidate& 
   }
   if (batch_norms.empty()) return;
   findings.claim(batch_norms);
-  candidate.observation += fmt::format(", and {} of batch norms whose channels leave SMs idle",
+  candidate.observation += fmt::format(", and batch norms that leave SMs idle ({})",
                                        base::format_ns(recording.duration_ns(batch_norms)));
   candidate.evidence["batch_norm_ns"] = recording.duration_ns(batch_norms);
 }
@@ -164,7 +164,7 @@ void find_layout_conversions(const Recording& recording, Findings& findings) {
   const double conversion_ns = recording.duration_ns(conversions);
   Candidate candidate{
       "layout_conversions",
-      fmt::format("{:.3g} conversions between NCHW and NHWC around convolutions per instance "
+      fmt::format("{:.3g} conversions between NCHW and NHWC per instance "
                   "({} of {})",
                   per_instance(recording, conversions.size()), base::format_ns(conversion_ns),
                   base::format_ns(recording.kernel_ns())),
