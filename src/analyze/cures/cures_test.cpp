@@ -506,6 +506,19 @@ TEST(CureSavings, AGpuThatGetsSlowerIsNoGrowingCache) {
   EXPECT_FALSE(cures_in(decode(0.2)).contains("grown_cache"));
 }
 
+TEST(CureSavings, AllocationsOfTheFirstStepAreStartUp) {
+  const auto allocates = [](bool at_every_step) {
+    return Steps::run([=](Steps& s) {
+      const int calls = at_every_step ? 1 : 8 * (s.step() == 0 ? 1 : 0);
+      repeat(calls, [&] { s.call("cudaMalloc", 100 * kUs); });
+      s.kernel(kProduct, 50 * kUs, 512);
+      s.wait();
+    });
+  };
+  EXPECT_TRUE(cures_in(allocates(true)).contains("allocations"));
+  EXPECT_FALSE(cures_in(allocates(false)).contains("allocations"));
+}
+
 TEST(CureSavings, BatchNormsOfFewChannelsAreFasterInChannelsLast) {
   const auto network = [](std::uint32_t channels) {
     return Steps::run([channels](Steps& s) {

@@ -71,6 +71,12 @@ Ids calls_named(const Recording& recording, Fits fits) {
 void add_allocation_calls(const Recording& recording, Findings& findings, std::string_view cure,
                           Ids calls) {
   if (per_instance(recording, calls.size()) < 1) return;
+  // In the first instances they are start-up.
+  constexpr std::size_t kFewestInstances = 5;
+  const std::size_t allocating = recording.count_instances_with(calls);
+  const bool goes_on = !recording.has_ranges() || (allocating >= kFewestInstances &&
+                                                   2 * allocating >= recording.instances().size());
+  if (!goes_on) return;
   findings.claim(calls);
   Candidate candidate{
       cure,

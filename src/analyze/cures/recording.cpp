@@ -328,6 +328,14 @@ Ids Recording::waits_behind(const Instance& instance, const Ids& copies) const {
   return waits;
 }
 
+std::size_t Recording::count_instances_with(const Ids& operations) const {
+  std::vector<bool> has_one(instances_.size());
+  for (const Id id : operations) {
+    if (instance_of_[id] != model::kNone) has_one[instance_of_[id]] = true;
+  }
+  return static_cast<std::size_t>(std::ranges::count(has_one, true));
+}
+
 bool Recording::goes_on(const Ids& operations) const {
   if (has_ranges_ && instances_.size() >= kRepeated) return true;
   std::int64_t first_ns = model::kOpen, last_ns = 0;

@@ -100,6 +100,8 @@ class Recording {
   [[nodiscard]] double kernel_ns() const { return kernel_ns_; }
   /// Its operations on that thread or on that of a helper, in order.
   [[nodiscard]] std::span<const Id> operations_of(const Instance& instance, Id lane) const;
+  /// In how many instances at least one of these happens.
+  [[nodiscard]] std::size_t count_instances_with(const Ids& operations) const;
   /// Waits right behind the calls that made these copies: what they return for.
   [[nodiscard]] Ids waits_behind(const Instance& instance, const Ids& copies) const;
   /// The range path that holds nearly all of these, from the outermost one.
