@@ -503,10 +503,11 @@ class Python(Profiled):
         once = ("step", "Engine.decode", "Engine.forward_once")
         ms = {name: self.region(report, *path)["cpu"]["samples"] for name, path in {
             "prefill": ("first tokens",), "attention": (*once, "Model", "Attention"), "mlp": (*once, "Model", "Mlp")}.items()}
-        late = sum(loss["count"] for loss in report["losses"] if loss["kind"] == "python_late")  # of a busy machine
-        for name, samples in ms.items():  # one each millisecond
-            self.assertLess(samples, 1.05 * truth[name] + 5, ms)
-            self.assertGreater(samples, 0.95 * truth[name] - 5 - late - 1e3 * self.stolen_s, (ms, late))
+        # One each millisecond, or it is among the losses of a busy machine.
+        missing = sum(loss["count"] for loss in report["losses"] if loss["kind"] in ("python_late", "cpu_samples_lost"))
+        for name, samples in ms.items():
+            self.assertLess(samples, 1.05 * truth[name] + 5, (ms, truth))
+            self.assertGreater(samples + missing, 0.95 * truth[name] - 5, (ms, truth, report["losses"], self.stolen_s))
         idle = self.region(report, "Engine.idle")
         self.assert_waits(idle, 1e6 * truth["idle"])
         for region in report["regions"]:

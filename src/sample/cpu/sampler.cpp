@@ -324,7 +324,8 @@ void Sampler::read_python(Process& process, std::uint32_t pid, Thread& thread, s
   find_python(process, pid, now_ns);
   if (!process.python) return;
   number_of(thread, tid);
-  unread_ = process.python->frames(thread.own_tid, python_) == Python::Reading::kTorn;
+  // Also one that Python does not know (yet): stack_of() asks whether it is in the interpreter's loop.
+  unread_ = process.python->frames(thread.own_tid, python_) != Python::Reading::kRead;
 }
 
 // Python frames come in groups, each of one call of the interpreter's loop, and take its place in the native chain. The
