@@ -11,12 +11,15 @@
 #include "cli/bind.hpp"
 #include "cli/bind_config.hpp"
 #include "cli/destination.hpp"
+#include "cli/dump/dump.hpp"
 #include "cli/subcommand.hpp"
 #include "collect/native/native.hpp"
 #include "profile/engine.hpp"
 #include "profile/load_library.hpp"
+#include "profile/sampling.hpp"
 #include "runs/job/launcher.hpp"
 #include "runs/layout.hpp"
+#include "sample/cpu/dump/dump.hpp"
 
 namespace rangescope::cli {
 namespace {
@@ -29,6 +32,7 @@ class AttachTo final : public Subcommand {
     app.add_option("pid", pid_).required();
     app.add_duration("--for", length_, 1'000'000, kLongest);
     app.add_flag("--tree", tree_);
+    app.add_flag("--dump", dump_);
     app.add_count("--rank", rank_);
     app.add_option("--gpu", gpu_).one_of({"auto", "on", "off"});
     bind_cpu(app, sampling_);
@@ -47,6 +51,7 @@ class AttachTo final : public Subcommand {
     auto process = static_cast<std::uint32_t>(*pid);
     if (rank_) process = TRY(find_rank(process, *rank_));
     auto target = TRY(sample::cpu::find_target(process));
+    if (dump_) return dump(std::move(target));
     const auto config = TRY(configuration_.compose(target.argv));
     TRY(configuration_.apply(config));
     base::set_record_arguments(config.flag("run.record_args"));
@@ -75,15 +80,50 @@ class AttachTo final : public Subcommand {
   }
 
  private:
+  /// What the process does at this moment, and with --tree its descendants.
+  [[nodiscard]] base::Result<int> dump(sample::cpu::Target target) const {
+    const bool is_json = choice_.format == "json";
+    if (!is_json && choice_.format != report::kDefaultFormat)
+      return base::fail(base::Code::kUsage, "--dump is written as text or as JSON", "--format", "Write -f json");
+    TRY(check_destination(choice_, STDOUT_FILENO));
+    const std::filesystem::path cache = profile::names_cache();
+    std::vector<DumpedProcess> processes;
+    const std::uint32_t pid = target.pid;
+    processes.push_back({sample::cpu::dump(std::move(target), cache), rank_of(pid)});
+    if (tree_ || rank_) {
+      for (const sample::cpu::Member& member : sample::cpu::members_of(pid, true)) {
+        if (member.pid == pid) continue;
+        auto descendant = sample::cpu::find_target(member.pid);
+        if (!descendant) continue;
+        processes.push_back({sample::cpu::dump(std::move(*descendant), cache), rank_of(member.pid)});
+      }
+    }
+    put_odd_first(processes);
+    using Write = std::function<base::Result<void>(report::Sink&, const report::Style&)>;
+    const Write write = [&](report::Sink& sink, const report::Style&) -> base::Result<void> {
+      if (is_json)
+        write_dump_json(processes, sink);
+      else
+        write_dump_text(processes, sink);
+      return {};
+    };
+    TRY(write_to(choice_, STDOUT_FILENO, write));
+    return 0;
+  }
+
+  static std::optional<std::uint32_t> rank_of(std::uint32_t pid) {
+    const auto environment = base::environment_of(static_cast<pid_t>(pid));
+    const auto value_of = [&](const char* name) { return base::value_in(environment, name); };
+    return runs::job::place_of(value_of).rank;
+  }
+
   /// Below a job's launcher, the outermost process that has this rank.
   static base::Result<std::uint32_t> find_rank(std::uint32_t launcher, std::size_t wanted) {
     std::string ranks;
     for (const sample::cpu::Member& member : sample::cpu::members_of(launcher, true)) {
-      const auto environment = base::environment_of(static_cast<pid_t>(member.pid));
-      const auto place =
-          runs::job::place_of([&](const std::string& name) { return base::value_in(environment, name); });
-      if (place.rank == wanted) return member.pid;
-      if (place.rank) ranks += (ranks.empty() ? "" : ", ") + std::to_string(*place.rank);
+      const auto rank = rank_of(member.pid);
+      if (rank == wanted) return member.pid;
+      if (rank) ranks += (ranks.empty() ? "" : ", ") + std::to_string(*rank);
     }
     return base::fail(base::Code::kNoInput,
                       "no process below " + std::to_string(launcher) + " is rank " + std::to_string(wanted), "--rank",
@@ -93,7 +133,7 @@ class AttachTo final : public Subcommand {
 
   std::string pid_, gpu_;
   std::optional<std::chrono::nanoseconds> length_;
-  bool tree_ = false;
+  bool tree_ = false, dump_ = false;
   std::optional<std::size_t> rank_;
   profile::SampleChoice sampling_;
   ReportChoice choice_;

@@ -25,6 +25,7 @@
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
+#include "sample/cpu/dump/stopped.hpp"
 #include "wire/names.hpp"
 
 namespace rangescope::profile {
@@ -308,32 +309,6 @@ bool divert(std::uint32_t pid, pid_t tid, const Waiting& call, const Places& pla
   return true;
 }
 
-/// Stops a thread by ptrace for `use`. A signal that arrives meanwhile is handed on.
-template <class Use>
-bool while_stopped(pid_t tid, const Use& use) {
-  constexpr auto kPatience = std::chrono::milliseconds(500);
-  if (::ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) != 0) return false;
-  bool good = ::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr) == 0;
-  const auto until = Clock::now() + kPatience;
-  siginfo_t stop{};
-  // Not taken: if we end now, a signal that it stopped for still arrives.
-  while (good &&
-         (::waitid(P_PID, static_cast<id_t>(tid), &stop, WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) == 0) &&
-         stop.si_pid == 0 && Clock::now() < until)
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  const bool stopped = stop.si_pid != 0 && stop.si_code == CLD_TRAPPED;
-  constexpr int kOurs = PTRACE_EVENT_STOP << 8 | SIGTRAP;
-  good = stopped && stop.si_status == kOurs && use();
-  if (!stopped && stop.si_pid == 0) {  // until it stops, nobody lets it go: the end of this thread does
-    int status = 0;
-    ::waitpid(tid, &status, __WALL);
-    stop.si_status = status >> 8;
-  }
-  const int signal = stop.si_status == kOurs || stop.si_status >> 8 != 0 ? 0 : stop.si_status & 0x7f;
-  ::ptrace(PTRACE_DETACH, tid, nullptr, reinterpret_cast<void*>(static_cast<std::uintptr_t>(signal)));
-  return good;
-}
-
 /// Some thread calls `function(text, second)`, within some seconds.
 base::Result<void> call_in(std::uint32_t pid, const Places& places, std::uint64_t function, const std::string& text,
                            std::uint64_t second) {
@@ -342,7 +317,7 @@ base::Result<void> call_in(std::uint32_t pid, const Places& places, std::uint64_
     for (const std::uint32_t tid : sample::cpu::threads_of(pid)) {
       const auto call = waiting(pid, tid);
       if (!call || !begins_again(pid, *call) || !is_free(pid, tid, *call, places)) continue;
-      if (while_stopped(static_cast<pid_t>(tid), [&] {
+      if (sample::cpu::while_stopped(static_cast<pid_t>(tid), [&] {
             return is_free(pid, tid, *call, places) &&
                    divert(pid, static_cast<pid_t>(tid), *call, places, function, text, second);
           }))

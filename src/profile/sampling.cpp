@@ -152,6 +152,18 @@ base::Result<std::vector<sample::cpu::CounterEvent>> wanted_events(const SampleC
   return events;
 }
 
+std::filesystem::path names_cache() {
+  const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+  std::filesystem::path folder;
+  if (cache != nullptr && *cache != '\0')
+    folder = cache;
+  else if (home != nullptr && *home != '\0')
+    folder = std::filesystem::path(home) / ".cache";
+  else
+    return {};
+  return folder / "rangescope" / "names";
+}
+
 std::string regions_of(const std::map<std::string, std::string>& settings) {
   const auto lines = [&](const char* setting, const char* key, const std::string& otherwise) {
     const auto set = settings.find(setting);
@@ -202,11 +214,7 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
   options.counters = TRY(wanted_events(choice));
   options.may_poll = !choice.cpu_hz && choice.cpu_counters.empty();
   options.regions = choice.regions;
-  const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
-  if (cache != nullptr && *cache != '\0')
-    options.cache = std::filesystem::path(cache) / "rangescope" / "names";
-  else if (home != nullptr && *home != '\0')
-    options.cache = std::filesystem::path(home) / ".cache" / "rangescope" / "names";
+  options.cache = names_cache();
   std::error_code error;
   std::filesystem::create_directories(base::in_place(options.folder), error);
   auto begun = to != nullptr ? sample::cpu::Recorder::attach(options, *to) : sample::cpu::Recorder::start(options);

@@ -26,6 +26,9 @@ inline constexpr std::int64_t kAutoCpu_hz = 199;
 /// Of a process whose threads come and go.
 inline constexpr std::int64_t kOftenCpu_hz = 1999;
 
+/// Where names of functions are kept between runs; "" where there is no such place.
+[[nodiscard]] std::filesystem::path names_cache();
+
 struct SampleChoice {
   bool off = false;
   std::optional<std::int64_t> interval_ns;  ///< absent: auto

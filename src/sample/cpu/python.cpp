@@ -72,6 +72,7 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std:
       if (!python->read(bias + number.address, &value, sizeof value)) return unreadable();
       minor = static_cast<int>(value >> 16 & 0xff);
     }
+    python->minor_ = minor;
     python->version_ = "3." + std::to_string(minor);
     namespace known = wire::cpython;
     if (minor < known::kFirst || minor > known::kLast) {
@@ -339,7 +340,8 @@ Python::Reading Python::read_whole(std::uint32_t own_tid, std::vector<PythonFram
 
 // Frames first, as fast as they can be read: the program runs on meanwhile. Then what they are of.
 Python::Reading Python::walk(std::uint64_t state, std::vector<PythonFrame>& out, std::uint64_t& outermost) {
-  std::uint64_t frame = 0, instruction = 0;
+  std::uint64_t frame = 0;
+  bool has_instruction = false;
   if (!word(state + fields_.frame, frame)) return Reading::kTorn;
   if (fields_.through >= 0 && frame != 0 && !word(frame + static_cast<std::uint64_t>(fields_.through), frame))
     return Reading::kTorn;
@@ -358,7 +360,10 @@ Python::Reading Python::walk(std::uint64_t state, std::vector<PythonFrame>& out,
     } else if (word(frame + fields_.generator, flags)) {
       step.generator = flags != 0;
     }
-    if (fields_.instruction != 0 && instruction == 0 && !step.shim) word(frame + fields_.instruction, instruction);
+    if (fields_.instruction != 0 && !step.shim && (all_lines_ || !has_instruction)) {
+      word(frame + fields_.instruction, step.instruction);
+      has_instruction |= step.instruction != 0;
+    }
     if (previous == frame) return Reading::kTorn;
     steps_.push_back(step);
     frame = previous;
@@ -385,9 +390,11 @@ Python::Reading Python::walk(std::uint64_t state, std::vector<PythonFrame>& out,
   steps_.resize(kept);
   // From 3.14 on the frame of a generator that has ended has no code, and no caller.
   if (out.empty()) return unknown ? Reading::kTorn : Reading::kNone;
-  if (instruction > steps_.front().code + fields_.bytes)
-    out.front().line = wire::cpython::line_at(out.front().code->lines, out.front().code->line,
-                                              instruction - steps_.front().code - fields_.bytes);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::uint64_t code_begin = steps_[i].code + fields_.bytes;
+    if (steps_[i].instruction <= code_begin) continue;
+    out[i].line = wire::cpython::line_at(out[i].code->lines, out[i].code->line, steps_[i].instruction - code_begin);
+  }
   if (!deep && outermost == steps_.back().frame && steps_.back().generator) {
     if (yielded_.empty()) yielded_ = out, yielder_ = steps_.back();
     return Reading::kTorn;

@@ -38,13 +38,16 @@ struct PythonCode {
 struct PythonFrame {
   const PythonCode* code = nullptr;  ///< lives until the next frames()
   bool entry = false;                ///< C code called it: the frames below are of another call of the interpreter
-  std::uint32_t line = 0;            ///< that it is at; 0: unknown, or it is not the innermost
+  std::uint32_t line = 0;            ///< that it is at; 0: unknown, or not asked for
 };
 
 class Python {
  public:
   /// The Python in a process; null where there is none, or not yet. `why`: there is one that cannot be read.
   [[nodiscard]] static std::unique_ptr<Python> find(const Space& space, std::uint32_t pid, std::string& why);
+
+  /// Lines of all frames from now on, not of the innermost alone.
+  void ask_for_all_lines() { all_lines_ = true; }
 
   enum class Reading : std::uint8_t { kNone, kRead, kTorn };
   /// Frames of a thread, the innermost first. `own_tid`: in the process's own namespace. kNone: it runs no Python code;
@@ -63,6 +66,10 @@ class Python {
   [[nodiscard]] bool holds(std::uint64_t address) const { return address - runtime_ < runtime_bytes_; }
   /// The thread that has the GIL, which another waits for at that place; in the process's own namespace, 0: unknown.
   [[nodiscard]] std::uint32_t gil_holder(std::uint64_t futex);
+  /// Those of these locks (addresses of their semaphores) whose `with` block the frames of the last
+  /// frames() are in, or wait to get into: dump/python_locks.cpp.
+  using Locks = std::vector<std::uint64_t>;
+  [[nodiscard]] Locks locks_in_frames(std::span<const std::uint64_t> wanted) const;
   [[nodiscard]] const Module* module() const { return module_; }
   [[nodiscard]] const std::string& version() const { return version_; }
 
@@ -86,6 +93,7 @@ class Python {
 
   std::uint32_t pid_ = 0;
   std::string version_;
+  int minor_ = 0;  ///< 11 of 3.11
   wire::cpython::Fields fields_{};
   const Module* module_ = nullptr;
   std::uint64_t runtime_ = 0, runtime_bytes_ = 0, code_type_ = 0, loop_ = 0, loop_end_ = 0, cold_ = 0, cold_end_ = 0;
@@ -98,6 +106,7 @@ class Python {
   struct Step {
     std::uint64_t frame = 0, code = 0;
     bool entry = false, generator = false, shim = false;
+    std::uint64_t instruction = 0;  ///< that it is at; 0: was not read
   };
   std::vector<Step> steps_;           ///< of a walk
   std::vector<PythonFrame> yielded_;  ///< of one that ended at a generator, which had just yielded
@@ -113,7 +122,7 @@ class Python {
   std::size_t object_bytes_ = 0;
   std::size_t reads_left_ = 0;
   std::int64_t began_ns_ = 0, rests_until_ns_ = 0;
-  bool gave_up_ = false;
+  bool gave_up_ = false, all_lines_ = false;
   std::uint64_t page_ = 1;
   char page_bytes_[4096];
 };

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <map>
 
 #include "base/text.hpp"
+#include "sample/cpu/dump/holders.hpp"
 #include "sample/cpu/names.hpp"
 
 namespace rangescope::sample::cpu {
@@ -41,31 +41,6 @@ constexpr std::size_t kFlushItems = 8192;
 template <class Kind>
 std::uint64_t as_number(Kind kind) {
   return static_cast<std::uint64_t>(kind);
-}
-
-/// The innermost number of a line "NSpid: 4711 12"; `pid` itself where there is none.
-std::uint32_t own_number(const std::string& status, std::uint32_t pid) {
-  std::ifstream file(status);
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with("NSpid:")) continue;
-    const auto words = base::split(line, '\t');
-    return static_cast<std::uint32_t>(base::to_uint(words.back()).value_or(pid));
-  }
-  return pid;
-}
-
-/// The thread that has a mutex, of the futex at this address; 0 where nobody has it, or it is no mutex: a semaphore, a
-/// condition.
-std::uint32_t mutex_owner(std::uint32_t pid, std::uint64_t futex) {
-  struct {
-    std::int32_t lock;
-    std::uint32_t count, owner, users;
-    std::int32_t kind;
-  } mutex{};  // struct __pthread_mutex_s of glibc on x86-64
-  const iovec local{&mutex, sizeof mutex}, remote{reinterpret_cast<void*>(futex), sizeof mutex};
-  if (::process_vm_readv(static_cast<pid_t>(pid), &local, 1, &remote, 1, 0) != static_cast<ssize_t>(sizeof mutex))
-    return 0;
-  return mutex.lock == 2 && mutex.users == 1 ? mutex.owner : 0;
 }
 
 }  // namespace

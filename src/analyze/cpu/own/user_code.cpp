@@ -182,6 +182,13 @@ bool UserCode::is_idle(const model::CpuWait& wait, const model::CpuThread& threa
   return in_stack == Idle::kInAnyThread || (in_stack == Idle::kInWorkers && !is_first_thread);
 }
 
+Origin origin_of_frame(bool is_python, std::string_view name, std::string_view file,
+                       std::string_view module, std::string_view executable) {
+  if (is_python) return origin_of_python(name, file);
+  if (name.empty() || is_of_standard_library(name)) return Origin::kElsewhere;
+  return is_own_native(module, file, {executable}) ? Origin::kOwn : Origin::kElsewhere;
+}
+
 UserCode user_code(const Session& session) {
   const model::CpuProfile& cpu = session.cpu;
   UserCode code;

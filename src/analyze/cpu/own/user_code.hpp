@@ -37,6 +37,9 @@ struct UserCode {
 
   [[nodiscard]] bool is_idle(const model::CpuWait& wait, const model::CpuThread& thread) const;
 };
+/// Of a frame that stands alone; `executable` is the file that its process runs.
+[[nodiscard]] Origin origin_of_frame(bool is_python, std::string_view name, std::string_view file,
+                                     std::string_view module, std::string_view executable);
 /// O(frames + stacks).
 [[nodiscard]] UserCode user_code(const model::Session& session);
 

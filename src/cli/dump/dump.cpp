@@ -1,0 +1,258 @@
+#include "cli/dump/dump.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "analyze/cpu/own/user_code.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "report/document/json_writer.hpp"
+
+namespace rangescope::cli {
+namespace {
+
+using sample::cpu::Dump;
+using sample::cpu::DumpedFrame;
+using sample::cpu::DumpedThread;
+using sample::cpu::DumpedWait;
+using wire::cpu::WaitKind;
+
+constexpr std::string_view kKinds[] = {"other", "lock", "io", "sleep", "preempted", "gil", "child"};
+/// As a sentence goes on after the thread.
+constexpr std::string_view kWaits[] = {
+    "waits",     "waits for a lock",  "waits for I/O",    "sleeps",
+    "could run", "waits for the GIL", "waits for a child"};
+
+template <class List>
+auto& of_kind(const List& list, WaitKind kind) {
+  return list[static_cast<std::size_t>(kind)];
+}
+
+bool is_own(const DumpedFrame& frame, bool is_python, const Dump& dump) {
+  const std::string_view executable = dump.executable;
+  const auto origin =
+      analyze::origin_of_frame(is_python, frame.name, frame.file, frame.module, executable);
+  return origin == analyze::Origin::kOwn;
+}
+
+/// The innermost function of the program's own files, else the innermost of all; null without a
+/// stack.
+const DumpedFrame* place_of(const DumpedThread& thread, const Dump& dump) {
+  for (const DumpedFrame& frame : thread.python)
+    if (is_own(frame, true, dump)) return &frame;
+  for (const DumpedFrame& frame : thread.native)
+    if (is_own(frame, false, dump)) return &frame;
+  if (!thread.python.empty()) return &thread.python.front();
+  return thread.native.empty() ? nullptr : &thread.native.front();
+}
+
+/// "transfer (deadlock.py:15)", "read [libc.so.6]"
+std::string frame_text(const DumpedFrame& frame) {
+  const std::string name = base::printable(frame.name);
+  if (!frame.file.empty()) {
+    std::string text = name + " (" + base::printable(base::file_name(frame.file));
+    if (frame.line > 0) text += ":" + std::to_string(frame.line);
+    return text + ")";
+  }
+  const std::string module = base::printable(base::file_name(frame.module));
+  if (name.empty()) return "[" + module + "]";
+  return name + " [" + module + "]";
+}
+
+std::string thread_text(const DumpedThread& thread) {
+  return fmt::format("thread {} {}", thread.tid, base::printable(thread.name));
+}
+
+const DumpedThread* thread_of(const Dump& dump, std::uint32_t tid) {
+  const auto found = std::ranges::find(dump.threads, tid, &DumpedThread::tid);
+  return found == dump.threads.end() ? nullptr : &*found;
+}
+
+/// "waits for a lock for 3.2 s (futex), held by thread 12 report"
+std::string doing_text(const DumpedThread& thread, const Dump& dump) {
+  const bool is_stopped = thread.state == 'T' || thread.state == 't';
+  if (!thread.wait && is_stopped) return "is stopped";
+  if (!thread.wait) return "runs";
+  const DumpedWait& wait = *thread.wait;
+  std::string text(of_kind(kWaits, wait.kind));
+  if (wait.since_ns) text += " for " + base::format_ns(static_cast<double>(*wait.since_ns));
+  if (!wait.call.empty()) {
+    text += " (" + wait.call;
+    if (!wait.on.empty()) text += " " + base::printable(wait.on);
+    text += ")";
+  }
+  const DumpedThread* holder = wait.holder == 0 ? nullptr : thread_of(dump, wait.holder);
+  if (holder != nullptr) text += ", held by " + thread_text(*holder);
+  return text;
+}
+
+std::string place_text(const DumpedThread& thread, const Dump& dump) {
+  const DumpedFrame* place = place_of(thread, dump);
+  return place == nullptr ? thread_text(thread) : frame_text(*place);
+}
+
+/// "deadlock: transfer (a.py:15) in thread 12 waits for a lock that thread 13 has; report (a.py:23)
+/// in thread 13 ..."
+std::string cycle_text(const std::vector<std::size_t>& cycle, const Dump& dump) {
+  std::vector<std::string> texts;
+  for (const std::size_t index : cycle) {
+    const DumpedThread& thread = dump.threads[index];
+    texts.push_back(fmt::format("{} in {} waits for a lock that thread {} has",
+                                place_text(thread, dump), thread_text(thread),
+                                thread.wait->holder));
+  }
+  return "deadlock: " + base::join(texts, "; ");
+}
+
+/// A thread whose asyncio loop is in a call that blocks it; null where there is none.
+const DumpedThread* blocked_loop(const Dump& dump) {
+  const auto is_loop = [](const DumpedFrame& frame) {
+    return frame.name.ends_with("_run_once") && frame.file.ends_with("asyncio/base_events.py");
+  };
+  for (const DumpedThread& thread : dump.threads) {
+    if (std::ranges::none_of(thread.python, is_loop) || !thread.wait) continue;
+    if (thread.python.front().file.ends_with("selectors.py")) continue;  // it has nothing to do
+    return &thread;
+  }
+  return nullptr;
+}
+
+/// What a person wants to know first.
+std::string answer(const Dump& dump) {
+  std::vector<std::string> texts;
+  for (const auto& cycle : dump.cycles) texts.push_back(cycle_text(cycle, dump));
+  if (const DumpedThread* loop = blocked_loop(dump))
+    texts.push_back(fmt::format("the event loop of {} is blocked: {} {}", thread_text(*loop),
+                                place_text(*loop, dump), doing_text(*loop, dump)));
+  if (!texts.empty()) return base::join(texts, "\n");
+  const auto waiting = std::ranges::count_if(
+      dump.threads, [](const auto& thread) { return thread.wait.has_value(); });
+  const auto running = static_cast<std::size_t>(std::ssize(dump.threads) - waiting);
+  std::string text =
+      fmt::format("{} of {}, {} wait{}; no deadlock found", running,
+                  base::counted(dump.threads.size(), "thread"), waiting, waiting == 1 ? "s" : "");
+  return text.replace(text.find(", "), 2, running == 1 ? " runs, " : " run, ");
+}
+
+std::string process_text(const DumpedProcess& process) {
+  const Dump& dump = process.dump;
+  const std::string rank = process.rank ? fmt::format(" (rank {})", *process.rank) : "";
+  return fmt::format("process {}{}: {}; {}, read in {}, stopped for {} in all", dump.target.pid,
+                     rank, base::printable(base::shell_quote(dump.target.argv)),
+                     base::counted(dump.threads.size(), "thread"),
+                     base::format_ns(static_cast<double>(dump.read_ns)),
+                     base::format_ns(static_cast<double>(dump.stopped_ns)));
+}
+
+/// Native frames down to the interpreter, then Python's: what lies below is the interpreter's own.
+std::vector<std::string> stack_of(const DumpedThread& thread) {
+  std::vector<std::string> lines;
+  for (const DumpedFrame& frame : thread.native) {
+    const bool is_interpreter = analyze::is_python_module(base::file_name(frame.module));
+    if (!thread.python.empty() && is_interpreter) break;
+    lines.push_back(frame_text(frame));
+  }
+  for (const DumpedFrame& frame : thread.python) lines.push_back(frame_text(frame));
+  if (thread.native_cut && thread.python.empty()) lines.emplace_back("(the stack is cut)");
+  return lines;
+}
+
+/// What the first thread does, without its line: equal for ranks that do the same.
+std::string signature_of(const DumpedProcess& process) {
+  if (process.dump.threads.empty()) return {};
+  const DumpedThread& thread = process.dump.threads.front();
+  const DumpedFrame* place = place_of(thread, process.dump);
+  const std::string kind(thread.wait ? of_kind(kKinds, thread.wait->kind) : "runs");
+  return kind + " " + (place == nullptr ? "" : place->name);
+}
+
+void frames_json(report::JsonWriter& json, const char* name,
+                 const std::vector<DumpedFrame>& frames) {
+  json.line_objects(name, frames, [&](const DumpedFrame& frame) {
+    json.fields("function", frame.name, "file", frame.file, "module", frame.module, "line",
+                frame.line);
+    if (frame.first_line > 0) json.field("first_line", frame.first_line);
+  });
+}
+
+void wait_json(report::JsonWriter& json, const std::optional<DumpedWait>& wait) {
+  json.key("wait");
+  if (!wait) return json.null();
+  json.open_line_object();
+  json.fields("kind", of_kind(kKinds, wait->kind), "call", wait->call, "on", wait->on, "for_ns",
+              wait->since_ns);
+  if (wait->holder == 0)
+    json.null_field("holder");
+  else
+    json.field("holder", wait->holder);
+  json.close();
+}
+
+}  // namespace
+
+void put_odd_first(std::vector<DumpedProcess>& processes) {
+  constexpr std::ptrdiff_t kFewest = 3;
+  const auto has_rank = [](const DumpedProcess& process) { return process.rank.has_value(); };
+  const auto begin = processes.begin();
+  auto end = processes.end();
+  if (std::count_if(begin, end, has_rank) >= kFewest)
+    end = std::stable_partition(begin, end, has_rank);
+  std::map<std::string, std::ptrdiff_t> counts;
+  std::string commonest;
+  for (auto process = begin; process != end; ++process) {
+    const std::string signature = signature_of(*process);
+    if (++counts[signature] > counts[commonest]) commonest = signature;
+  }
+  if (end - begin < kFewest || 2 * counts[commonest] <= end - begin) return;
+  std::stable_partition(
+      begin, end, [&](const DumpedProcess& process) { return signature_of(process) != commonest; });
+}
+
+void write_dump_text(const std::vector<DumpedProcess>& processes, report::Sink& sink) {
+  for (const DumpedProcess& process : processes) {
+    const Dump& dump = process.dump;
+    if (&process != &processes.front()) sink.write("\n");
+    sink.write(answer(dump) + "\n" + process_text(process) + "\n");
+    for (const std::string& note : dump.notes) sink.write("note: " + base::printable(note) + "\n");
+    for (const DumpedThread& thread : dump.threads) {
+      sink.write("\n" + thread_text(thread) + " " + doing_text(thread, dump) + "\n");
+      for (const std::string& line : stack_of(thread)) sink.write("  " + line + "\n");
+    }
+  }
+}
+
+void write_dump_json(const std::vector<DumpedProcess>& processes, report::Sink& sink) {
+  report::JsonWriter json(sink);
+  json.open_object();
+  json.field("schema", "rangescope.dump/1");
+  json.objects("processes", processes, [&](const DumpedProcess& process) {
+    const Dump& dump = process.dump;
+    json.fields("pid", dump.target.pid, "rank", process.rank, "command", dump.target.argv, "text",
+                answer(dump));
+    json.fields("read_ns", dump.read_ns, "stopped_ns", dump.stopped_ns, "python", dump.python,
+                "notes", dump.notes);
+    json.open_array("deadlocks");
+    for (const auto& cycle : dump.cycles) {
+      json.open_line_array();
+      for (const std::size_t index : cycle) json.value(dump.threads[index].tid);
+      json.close();
+    }
+    json.close();
+    json.objects("threads", dump.threads, [&](const DumpedThread& thread) {
+      json.fields("tid", thread.tid, "name", thread.name, "state", std::string(1, thread.state));
+      wait_json(json, thread.wait);
+      json.field("place", place_text(thread, dump));
+      frames_json(json, "python_stack", thread.python);
+      frames_json(json, "native_stack", thread.native);
+      json.field("native_cut", thread.native_cut);
+    });
+  });
+  json.close();
+  json.finish();
+}
+
+}  // namespace rangescope::cli

@@ -1,0 +1,34 @@
+#include "sample/cpu/dump/holders.hpp"
+
+#include <sys/uio.h>
+
+#include <fstream>
+
+#include "base/text.hpp"
+
+namespace rangescope::sample::cpu {
+
+std::uint32_t own_number(const std::string& status, std::uint32_t id) {
+  std::ifstream file(status);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("NSpid:")) continue;
+    const auto words = base::split(line, '\t');
+    return static_cast<std::uint32_t>(base::to_uint(words.back()).value_or(id));
+  }
+  return id;
+}
+
+std::uint32_t mutex_owner(std::uint32_t pid, std::uint64_t futex) {
+  struct {
+    std::int32_t lock;
+    std::uint32_t count, owner, users;
+    std::int32_t kind;
+  } mutex{};  // struct __pthread_mutex_s of glibc on x86-64
+  const iovec local{&mutex, sizeof mutex}, remote{reinterpret_cast<void*>(futex), sizeof mutex};
+  if (::process_vm_readv(static_cast<pid_t>(pid), &local, 1, &remote, 1, 0) !=
+      static_cast<ssize_t>(sizeof mutex))
+    return 0;
+  return mutex.lock == 2 && mutex.users == 1 ? mutex.owner : 0;
+}
+
+}  // namespace rangescope::sample::cpu
