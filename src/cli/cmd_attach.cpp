@@ -84,7 +84,7 @@ class AttachTo final : public Subcommand {
   [[nodiscard]] base::Result<int> dump(sample::cpu::Target target) const {
     const bool is_json = choice_.format == "json";
     if (!is_json && choice_.format != report::kDefaultFormat)
-      return base::fail(base::Code::kUsage, "--dump is written as text or as JSON", "--format", "Write -f json");
+      return base::fail(base::Code::kUsage, "--dump is written as text or JSON", "--format", "Write -f json");
     TRY(check_destination(choice_, STDOUT_FILENO));
     const std::filesystem::path cache = profile::names_cache();
     std::vector<DumpedProcess> processes;
@@ -95,7 +95,8 @@ class AttachTo final : public Subcommand {
         if (member.pid == pid) continue;
         auto descendant = sample::cpu::find_target(member.pid);
         if (!descendant) continue;
-        processes.push_back({sample::cpu::dump(std::move(*descendant), cache), rank_of(member.pid)});
+        auto its_dump = sample::cpu::dump(std::move(*descendant), cache);
+        processes.push_back({std::move(its_dump), rank_of(member.pid)});
       }
     }
     put_odd_first(processes);

@@ -145,7 +145,7 @@ class Dump(unittest.TestCase):
         with self.running(MUTEXES) as pid:
             done = cases.run([TOOL, "attach", pid, "--dump", "-f", "html"])
             self.assertEqual(done.returncode, 64, done.stderr)
-            self.assertIn("--dump is written as text or as JSON", done.stderr)
+            self.assertIn("--dump is written as text or JSON", done.stderr)
         self.assertEqual(cases.run([TOOL, "attach", 999_999_999, "--dump"]).returncode, 66)
 
 
