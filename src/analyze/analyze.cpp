@@ -18,6 +18,7 @@
 #include "analyze/cures/cures.hpp"
 #include "analyze/details.hpp"
 #include "analyze/gpu/gpu.hpp"
+#include "analyze/memory/cuda_memory.hpp"
 #include "analyze/memory/memory.hpp"
 #include "analyze/names/fold.hpp"
 #include "analyze/names/kernel_labels.hpp"
@@ -405,6 +406,7 @@ base::Result<Report> summed_up(const Session& session, const Options& options, D
   base::Held<model::CpuWork> whole;  // of all threads, where there is no range
   add_cpu(session, options, tree, contexts, details.keys, report, whole);
   add_memory(regions, report);
+  add_cuda_memory(regions, contexts, report);
   if (session.unrecorded.kernels) add_projections(regions, report);
   if (session.unrecorded.kernels || session.unrecorded.copies) busy.clear();
   const std::vector<Phase>& phases = details.phases = find_phases(session, tree, details.by_cell, busy);

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "analyze/cpu/cpu.hpp"
+#include "analyze/memory/cuda_memory.hpp"
 #include "analyze/memory/memory.hpp"
 #include "analyze/names/fold.hpp"
 #include "analyze/statistics/spread.hpp"
@@ -185,6 +186,10 @@ class Builder {
         add_region_memory(*out.memory, *member.memory);
       else if (member.memory)
         out.memory = member.memory;
+      if (member.cuda_memory && out.cuda_memory)
+        add_region_cuda_memory(*out.cuda_memory, *member.cuda_memory);
+      else if (member.cuda_memory)
+        out.cuda_memory = member.cuda_memory;
       if (!member.gpu) continue;
       if (out.gpu) {
         add_work(*out.gpu, *member.gpu);

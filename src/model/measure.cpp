@@ -160,6 +160,18 @@ constexpr Measure kMeasures[] = {
      of<&Region::memory, &RegionMemory::allocations>},
     {"memory.held_bytes", "held after", kBytes, "allocator", "allocated and not freed inside",
      of<&Region::memory, &RegionMemory::held_bytes>},
+    {"cuda_memory.allocations", "CUDA allocs", kCount, "CUPTI memory", "calls that took memory",
+     of<&Region::cuda_memory, &RegionCudaMemory::allocations>},
+    {"cuda_memory.frees", "CUDA frees", kCount, "CUPTI memory", "calls that gave it back",
+     of<&Region::cuda_memory, &RegionCudaMemory::frees>},
+    {"cuda_memory.allocated_bytes", "CUDA allocated", kBytes, "CUPTI memory", "of any kind",
+     of<&Region::cuda_memory, &RegionCudaMemory::allocated_bytes>},
+    {"cuda_memory.call_ns", "alloc calls", kNs, "CUPTI memory", "time in these calls",
+     of<&Region::cuda_memory, &RegionCudaMemory::call_ns>},
+    {"cuda_memory.peak_bytes", "CUDA peak", kBytes, "CUPTI memory", "most in use on one GPU",
+     of<&Region::cuda_memory, &RegionCudaMemory::peak_bytes>},
+    {"cuda_memory.kept_bytes", "never freed", kBytes, "CUPTI memory", "taken inside and not freed",
+     of<&Region::cuda_memory, &RegionCudaMemory::kept_bytes>},
 };
 
 #undef RANGESCOPE_WALL
@@ -205,13 +217,15 @@ std::string path_text(const Region& region) {
 }
 
 bool is_counted(const Measure& measure) {
-  return measure.tag.starts_with("memory.");
+  if (measure.tag == "cuda_memory.call_ns") return false;
+  return measure.tag.starts_with("memory.") || measure.tag.starts_with("cuda_memory.");
 }
 
 bool adds_up(const Measure& measure) {
   if (measure.tag == "wall_ns.inclusive" || measure.tag == "wall_ns.exclusive") return true;
   if (measure.tag.starts_with("communication.")) return true;
   if (measure.tag == "memory.allocated_bytes" || measure.tag == "memory.allocations") return true;
+  if (measure.tag.starts_with("cuda_memory.")) return measure.tag != "cuda_memory.peak_bytes";
   return measure.tag.starts_with("gpu.") && measure.tag != "gpu.distinct_kernels" && measure.tag != "gpu.share" &&
          measure.tag != "gpu.busy_share" && !measure.tag.starts_with("gpu.launch_latency_ns.");
 }

@@ -4,7 +4,10 @@
 // allocator hands out (PyTorch's, JAX's) is not here: of it only what that took from CUDA is.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "model/range.hpp"
 
@@ -42,6 +45,14 @@ struct MemoryEvent {
   MemoryKind kind = MemoryKind::kUnknown;
   MemoryOperation operation = MemoryOperation::kAllocate;
 };
+
+/// "device", "pinned"; nothing of what is unknown.
+[[nodiscard]] constexpr std::optional<std::string_view> memory_kind_name(MemoryKind kind) {
+  constexpr std::string_view kNames[] = {"pageable", "pinned",        "device",        "array",
+                                         "managed",  "device static", "managed static"};
+  if (kind == MemoryKind::kUnknown) return std::nullopt;
+  return kNames[static_cast<std::size_t>(kind) - 1];
+}
 
 /// Whether it takes memory of a device, not of the host.
 [[nodiscard]] constexpr bool is_on_device(MemoryKind kind) {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/memory.hpp"
 #include "model/range.hpp"
 
 namespace rangescope::model {
@@ -86,6 +87,30 @@ struct DeviceMemory {
   std::optional<MemoryGrowth> growth;
   std::optional<MemoryFailure> failure;  ///< the first
   std::vector<MemoryPoint> points;       ///< a few hundred, the highest of each stretch
+};
+
+/// Memory of one kind that a process took from CUDA itself.
+struct CudaMemory {
+  std::uint32_t process = 0;            ///< index in Report::processes
+  std::optional<std::uint32_t> device;  ///< ordinal; absent of host memory
+  MemoryKind kind = MemoryKind::kUnknown;
+  std::int64_t allocations = 0, frees = 0;
+  std::int64_t failures = 0;  ///< allocations that failed
+  double allocated_bytes = 0;
+  double call_ns = 0;     ///< in the calls that allocate and free
+  double peak_bytes = 0;  ///< of what was allocated while it was recorded
+  double peak_at_ns = 0;
+  std::int64_t kept = 0;  ///< allocations that were not freed while it was recorded
+  double kept_bytes = 0;
+};
+
+/// What a region's instances took from CUDA itself.
+struct RegionCudaMemory {
+  std::int64_t allocations = 0, frees = 0;
+  double allocated_bytes = 0;
+  double call_ns = 0;
+  double peak_bytes = 0;  ///< most that was in use on one device while an instance ran
+  double kept_bytes = 0;  ///< allocated inside, and not freed while it was recorded
 };
 
 /// Memory of a region's instances.

@@ -360,6 +360,8 @@ struct Region {
   base::Held<GpuWork> gpu;                  ///< absent where no GPU work was recorded at all
   base::Held<CpuWork> cpu;                  ///< absent where the CPU was not sampled; open occurrences are in it
   base::Held<RegionMemory> memory;          ///< absent where no allocator was recorded
+  /// Absent where no call of CUDA for memory was recorded.
+  base::Held<RegionCudaMemory> cuda_memory;
   std::map<std::string, Metric> metrics;
   std::vector<KernelMetrics> kernels;  ///< counters per kernel, when they were collected
   std::vector<RooflinePoint> roofline;
@@ -498,9 +500,11 @@ struct Report {
   std::vector<KernelMetrics> unattributed_results;
   std::vector<OperatorRow> operators;           ///< by name; the longest on the GPU, else on the CPU, first
   std::vector<OperatorRow> operators_by_shape;  ///< by name and shapes; empty where no shapes were recorded
-  base::Held<CpuWork> cpu_outside;     ///< of threads outside every range, and of those without ranges their samples
-  std::vector<DeviceMemory> memory;    ///< by process and device, of recorded allocators
-  std::vector<SampledDevice> sampled;  ///< devices that were sampled while the program ran
+  base::Held<CpuWork> cpu_outside;   ///< of threads outside every range, and of those without ranges their samples
+  std::vector<DeviceMemory> memory;  ///< by process and device, of recorded allocators
+  /// By process, device and kind.
+  std::vector<CudaMemory> cuda_memory;
+  std::vector<SampledDevice> sampled;        ///< devices that were sampled while the program ran
   std::vector<MetricColumn> metric_columns;  ///< the most telling of the metrics that were asked for, best first
   std::vector<Loss> losses;
   std::vector<CpuWaitRow> waits;  ///< of all threads, those that delay work first

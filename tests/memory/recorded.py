@@ -17,6 +17,7 @@ import unittest
 BIN, SOURCE = sys.argv[1], sys.argv[2]
 sys.path.insert(0, os.path.join(SOURCE, "tests", "tools"))
 import cases  # noqa: E402
+import json_schema  # noqa: E402
 
 GOLDEN = os.path.join(SOURCE, "tests", "golden", "memory")
 TOOL = os.path.join(BIN, "rangescope")
@@ -195,6 +196,47 @@ class Recorded(unittest.TestCase):
         for event in snapshot["device_traces"][0]:
             event["frames"][0]["filename"] = kept
         self.assertEqual(pickle.loads(copy), snapshot)
+
+    def test_memory_taken_from_cuda(self):
+        """A recording of the stand-ins' program `allocates`: sums of its events, counted here from the SQL table."""
+        path = os.path.join(SOURCE, "tests", "golden", "native-calls", "allocates")
+        report = self.report(path)
+        with open(os.path.join(SOURCE, "docs", "formats", "report.schema.json"), encoding="utf-8") as file:
+            self.assertEqual(json_schema.errors(report, json.load(file)), [])
+        database = os.path.join(self.folder, "allocates.sqlite")
+        done = cases.run([TOOL, "export", path, "--to", "sqlite", "-o", database])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with sqlite3.connect(database) as view:
+            events = view.execute("select operation, kind, bytes, at_ns, address, device from memory_events order by id").fetchall()
+            calls = view.execute("select sum(end_ns - start_ns) from launches where id in (select launch from memory_events)").fetchone()[0]
+        kept = {}
+        for operation, kind, size, _, address, _ in events:
+            if operation == "allocate":
+                kept[address] = kind, size
+            elif operation == "free":
+                kept.pop(address)
+        for memory in report["cuda_memory"]:
+            of_kind = [event for event in events if event[1] == memory["kind"]]
+            for operation, count in (("allocate", "allocations"), ("free", "frees"), ("failed allocation", "failures")):
+                self.assertEqual(memory[count], sum(event[0] == operation for event in of_kind))
+            self.assertEqual(memory["allocated_bytes"], sum(event[2] for event in of_kind if event[0] == "allocate"))
+            self.assertEqual(memory["kept_bytes"], sum(size for kind, size in kept.values() if kind == memory["kind"]))
+            self.assertEqual(memory["device"], of_kind[0][5])
+        self.assertEqual({memory["kind"] for memory in report["cuda_memory"]}, {event[1] for event in events})
+        self.assertEqual(sum(memory["call_ns"] for memory in report["cuda_memory"]), calls)
+        MiB = 1 << 20
+        peaks = {memory["kind"]: memory["peak_bytes"] for memory in report["cuda_memory"]}
+        self.assertEqual(peaks, {"device": 3 * MiB, "managed": 8192, "pinned": 4096})
+        step = next(region["cuda_memory"] for region in report["regions"] if region["path"][-1] == "step")
+        self.assertEqual((step["allocations"], step["frees"], step["allocated_bytes"]), (4, 4, 2 * (2 * MiB + 512)))
+        self.assertEqual(step["peak_bytes"], 3 * MiB + 8192)
+        setup = next(region["cuda_memory"] for region in report["regions"] if region["path"][-1] == "setup")
+        self.assertEqual(setup["kept_bytes"], MiB)
+        shown = self.output(path, "--columns", "cuda_memory.allocations,cuda_memory.kept_bytes")
+        self.assertRegex(shown, r"(?m)^device +GPU 0 +5\.001 MiB +5 +4 +1 +3\.000 MiB +1\.000 MiB in 1 ")
+        self.assertRegex(shown, r"(?m)^setup .* 3 +1\.000 MiB$")
+        grown = cases.run([TOOL, "gate", "--metric", "cuda_memory.peak_bytes", "-b", path, path])
+        self.assertEqual(grown.returncode, 0, grown.stderr)
 
     def gate(self, baseline, now, *options):
         return cases.run([TOOL, "gate", "--metric", "memory.peak_bytes", "-b", baseline, now, *options], cwd=self.folder)

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyze/memory/around.hpp"
 #include "analyze/memory/asked_points.hpp"
 #include "analyze/memory/owners.hpp"
 #include "analyze/memory/usage.hpp"
@@ -271,27 +272,23 @@ class MemoryOfReport {
   struct OfOccurrence {
     double allocated_bytes = 0, held_bytes = 0;
     std::int64_t allocations = 0;
-    std::uint32_t counted = kNone;  ///< the last allocation, so that none counts twice
   };
 
   /// An allocation counts in every range around it once.
   [[nodiscard]] std::vector<OfOccurrence> by_occurrence() const {
     std::vector<OfOccurrence> out(regions_.tree.parent.size());
+    OccurrencesAround around(regions_.tree, contexts_);
     const std::vector<Allocation>& allocations = session_.allocators.allocations;
-    for (std::uint32_t i = 0; i < allocations.size(); ++i) {
+    for (std::size_t i = 0; i < allocations.size(); ++i) {
       const Allocation& allocation = allocations[i];
-      for (const std::uint32_t entry : contexts_.of(context_of(points_.of_allocation[i]))) {
-        for (std::uint32_t o = entry & ~kInherited; o != kNone; o = regions_.tree.parent[o]) {
-          OfOccurrence& occurrence = out[o];
-          if (occurrence.counted == i) continue;
-          occurrence.counted = i;
-          occurrence.allocated_bytes += static_cast<double>(allocation.bytes);
-          ++occurrence.allocations;
-          const model::Range* range = closed_range(session_, regions_.tree, o);
-          if (range != nullptr && allocation.end_ns > range->end_ns)
-            occurrence.held_bytes += static_cast<double>(allocation.bytes);
-        }
-      }
+      const auto bytes = static_cast<double>(allocation.bytes);
+      around.for_each(context_of(points_.of_allocation[i]), [&](std::uint32_t o) {
+        OfOccurrence& occurrence = out[o];
+        occurrence.allocated_bytes += bytes;
+        ++occurrence.allocations;
+        const model::Range* range = closed_range(session_, regions_.tree, o);
+        if (range != nullptr && allocation.end_ns > range->end_ns) occurrence.held_bytes += bytes;
+      });
     }
     return out;
   }

@@ -6,17 +6,28 @@
 
 namespace rangescope::analyze {
 
-MemoryUsage::MemoryUsage(const model::Session& session, std::uint32_t allocator) {
+namespace {
+
+std::vector<MemoryChange> changes_of(const model::Session& session, std::uint32_t allocator) {
   // Bytes are unsigned: what a damaged file says may wrap around, and a free is the negative of its
   // allocation.
-  std::vector<std::pair<std::int64_t, std::uint64_t>> changes;
+  std::vector<MemoryChange> changes;
   for (const model::Allocation& allocation : session.allocators.allocations) {
     if (allocation.allocator != allocator) continue;
-    changes.emplace_back(allocation.start_ns, allocation.bytes);
+    changes.push_back({allocation.start_ns, allocation.bytes});
     if (allocation.end_ns != model::kOpen)
-      changes.emplace_back(allocation.end_ns, 0 - allocation.bytes);
+      changes.push_back({allocation.end_ns, 0 - allocation.bytes});
   }
-  std::ranges::stable_sort(changes, {}, &std::pair<std::int64_t, std::uint64_t>::first);
+  return changes;
+}
+
+}  // namespace
+
+MemoryUsage::MemoryUsage(const model::Session& session, std::uint32_t allocator)
+    : MemoryUsage(changes_of(session, allocator)) {}
+
+MemoryUsage::MemoryUsage(std::vector<MemoryChange> changes) {
+  std::ranges::stable_sort(changes, {}, &MemoryChange::at_ns);
   std::uint64_t in_use = 0;
   for (const auto& [at_ns, bytes] : changes) {
     in_use += bytes;

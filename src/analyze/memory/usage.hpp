@@ -10,11 +10,19 @@
 
 namespace rangescope::analyze {
 
+/// An allocation, or the negative of one.
+struct MemoryChange {
+  std::int64_t at_ns = 0;
+  std::uint64_t bytes = 0;
+};
+
 /// One allocator's allocations, as a curve. Times are those of its events.
 class MemoryUsage {
  public:
   /// O(n log n).
   MemoryUsage(const model::Session& session, std::uint32_t allocator);
+  /// The same of changes in any order.
+  explicit MemoryUsage(std::vector<MemoryChange> changes);
 
   [[nodiscard]] bool empty() const { return times_.empty(); }
   /// In use after the last event at or before `at_ns`.

@@ -120,6 +120,7 @@ void add_memory(Document& page, const model::Report& report) {
   constexpr std::size_t kMemoryRows = 10;
   auto sections = memory_sections(report, kMemoryRows);
   for (Section& section : sections) page.sections.push_back(std::move(section));
+  if (auto section = cuda_memory_section(report)) page.sections.push_back(std::move(*section));
 }
 
 /// How much of what the GPU can do was used, and what that is measured against.

@@ -2,6 +2,7 @@
 // over time.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "model/report.hpp"
@@ -17,5 +18,12 @@ namespace rangescope::report {
 /// "memory": [{"pid": 1, "device": 0, "peak_bytes": N, "at_peak": [...], "parts": [...], "points":
 /// [...]}]; nothing where no allocator was recorded.
 void write_memory(JsonWriter& json, const model::Report& report);
+
+/// What the program took from CUDA itself, by kind; nothing where no such call was recorded.
+[[nodiscard]] std::optional<Section> cuda_memory_section(const model::Report& report);
+
+/// "cuda_memory": [{"pid": 1, "device": 0, "kind": "device", "allocations": N, ...}]; nothing where
+/// no such call was recorded.
+void write_cuda_memory(JsonWriter& json, const model::Report& report);
 
 }  // namespace rangescope::report

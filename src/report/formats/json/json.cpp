@@ -262,6 +262,11 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
     measures(json, region, "memory.");
     json.close();
   }
+  if (region.cuda_memory) {
+    json.open_line_object("cuda_memory");
+    measures(json, region, "cuda_memory.");
+    json.close();
+  }
   samples(json, region.samples);
   json.field("notes", region.notes);
   json.close();
@@ -408,6 +413,7 @@ base::Result<void> export_json(const model::Report& report, const model::Session
   if (!report.operators.empty()) operators(json, "operators", report.operators, false);
   if (!report.operators_by_shape.empty()) operators(json, "operators_by_shape", report.operators_by_shape, true);
   write_memory(json, report);
+  write_cuda_memory(json, report);
   sampled(json, report.sampled);
   write_losses(json, report.losses);
   write_findings(json, report.findings);

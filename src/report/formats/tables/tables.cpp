@@ -11,6 +11,7 @@ namespace rangescope::report::tables {
 namespace {
 
 using model::kNone;
+using model::memory_kind_name;
 
 std::string column_of(std::string_view tag) {
   return base::replace_all(tag, ".", "_");
@@ -300,14 +301,14 @@ class Writer {
                    put(i, static_cast<int>(copy.kind), copy.bytes, copy.start_ns, copy.end_ns);
                    stream(put, copy.stream, false);
                    put(indexed(copy.launch));
-                   put(memory_name(copy.source), memory_name(copy.destination));
+                   put(memory_kind_name(copy.source), memory_kind_name(copy.destination));
                  });
   }
 
   base::Result<void> memory_events() {
     constexpr const char* kOperations[] = {"allocate", "free", "failed allocation"};
     const auto row = [&](Put& put, std::size_t i, const model::MemoryEvent& event) {
-      put(i, kOperations[static_cast<std::size_t>(event.operation)], memory_name(event.kind));
+      put(i, kOperations[static_cast<std::size_t>(event.operation)], memory_kind_name(event.kind));
       put(event.bytes, event.at_ns, process_pid(event.process), tid_of(event.thread));
       put(ordinal_of(event.device), stream_id(event.stream), indexed(event.launch));
       std::optional<std::uint64_t> pool;
@@ -405,14 +406,6 @@ class Writer {
     if (found == nullptr) return std::nullopt;
     return found->id;
   }
-  /// Nothing where it is unknown.
-  [[nodiscard]] static std::optional<std::string_view> memory_name(model::MemoryKind kind) {
-    constexpr std::string_view kNames[] = {"pageable", "pinned",        "device",        "array",
-                                           "managed",  "device static", "managed static"};
-    if (kind == model::MemoryKind::kUnknown) return std::nullopt;
-    return kNames[static_cast<std::size_t>(kind) - 1];
-  }
-
   void stream(Put& put, std::uint32_t index, bool context) const {
     const model::Stream* stream = at(s_.streams, index);
     put(process_pid(stream != nullptr ? stream->process : kNone));
