@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`./dev bench`: the benchmark programs, then whole processes plain, under rangescope and under the real nsys 2022.4.2, then
-reports of a million events, then large files (size.py, capture_scale.py, nsys_scale.py: 8 GB of $TMPDIR), then queries
+reports of a million events, then large files (size.py, capture_scale.py, nsys_scale.py, snapshot_scale.py: 8 GB of $TMPDIR), then queries
 over many ranks' Parquet (parquet_scale.py, where DuckDB is).
 
 Everything is measured in this one run on this machine. Each whole-process row is the best of three; wall time includes what
@@ -103,7 +103,7 @@ def main(build, only=""):
         whole_processes(f"{build}/bin")
     if only in "reports":
         reports(f"{build}/bin")
-    for script in ("size", "capture_scale", "within_memory", "nsys_scale", "parquet_scale"):
+    for script in ("size", "capture_scale", "within_memory", "nsys_scale", "snapshot_scale", "parquet_scale"):
         if script == "parquet_scale" and not os.path.exists(f"{build}/lib/libduckdb.so"):
             continue
         if only in script:

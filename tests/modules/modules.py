@@ -124,12 +124,12 @@ class Modules(unittest.TestCase):
                 report = self.profile(python, "hooks", "in_a_row", "7")
                 self.assertEqual({r["occurrences"] for r in report["regions"]}, {7})
 
-    def torch_python(self):
-        """The library by which PyTorch is known, before CUDA is initialised."""
+    def torch_python(self, name="libtorch_python.so"):
+        """The library by which PyTorch (or JAX) is known, before CUDA is initialised."""
         source = f"{self.folder}/empty.c"
         with open(source, "w") as file:
             file.write("int rangescope_stands_in;")
-        self.env["TORCH_PYTHON"] = f"{self.folder}/libtorch_python.so"
+        self.env["TORCH_PYTHON"] = f"{self.folder}/{name}"
         compile_c(source, self.env["TORCH_PYTHON"], "-shared", "-fPIC")
 
     def memory(self, python, *scene, words=("--modules", "64"), **options):
@@ -218,6 +218,26 @@ class Modules(unittest.TestCase):
             report, _ = self.memory("/usr/bin/python3", "6", *(() if words else ("old",)), words=(*words, "--modules", "64"))
             self.assertNotIn("memory", report)
             self.assertEqual(self.losses(report), expect)
+
+    def why_not_recorded(self, report):
+        self.assertNotIn("memory", report)
+        return [loss["detail"].partition(": ")[2] for loss in report["losses"] if loss["kind"] == "memory_not_recorded"]
+
+    def test_memory_in_windows_is_refused_with_a_reason(self):
+        self.torch_python()
+        for window in (("--for", "30s"), ("--after", "1ms")):
+            with self.subTest(window):
+                report, _ = self.memory("/usr/bin/python3", "6", words=(*window, "--modules", "64"), lossy=True)
+                self.assertEqual(set(self.why_not_recorded(report)), {"in windows: PyTorch's recorder has one beginning, no end"})
+        report, _ = self.memory("/usr/bin/python3", "6", words=("--for", "30s", "--memory", "off", "--modules", "64"), lossy=True)
+        self.assertEqual(self.why_not_recorded(report), [], "nobody asked for it")
+
+    def test_memory_of_jax_is_refused_with_a_reason(self):
+        for name in ("libjax_common.so", "xla_extension.so"):
+            with self.subTest(name):
+                self.torch_python(name)
+                report, _ = self.memory("/usr/bin/python3", "6")
+                self.assertEqual(self.why_not_recorded(report), ["JAX's allocator names no allocations"])
 
     def test_a_program_that_records_its_memory_keeps_its_settings(self):
         """Seven events are kept, with stacks: those are saved."""

@@ -10,15 +10,40 @@ namespace rangescope::inject::cupti {
 namespace gpu = wire::gpu;
 namespace {
 
-// PyTorch's half of Python is in it. A program that loads it after CUDA has no modules, unless it
-// asks for them.
-int is_pytorch(dl_phdr_info* info, std::size_t, void*) {
-  if (info->dlpi_name == nullptr) return 0;
-  return std::strstr(info->dlpi_name, "libtorch_python") != nullptr ? 1 : 0;
+/// Whether the path of a loaded library holds one of `names`, which end with a null pointer.
+bool is_loaded(const char* const* names) {
+  const auto holds_name = [](dl_phdr_info* info, std::size_t, void* wanted) {
+    if (info->dlpi_name == nullptr) return 0;
+    const auto* name = static_cast<const char* const*>(wanted);
+    for (; *name != nullptr; ++name)
+      if (std::strstr(info->dlpi_name, *name) != nullptr) return 1;
+    return 0;
+  };
+  return dl_iterate_phdr(holds_name, const_cast<char**>(names)) != 0;
 }
 
+// PyTorch's half of Python is in it. A program that loads it after CUDA has no modules, unless it
+// asks for them.
 bool is_pytorch_loaded() {
-  return dl_iterate_phdr(is_pytorch, nullptr) != 0;
+  constexpr const char* kNames[] = {"libtorch_python", nullptr};
+  return is_loaded(kNames);
+}
+
+// Since jaxlib 0.6, before it, and what runs on CUDA of both.
+bool is_jax_loaded() {
+  constexpr const char* kNames[] = {"libjax_common", "xla_extension", "xla_cuda_plugin", nullptr};
+  return is_loaded(kNames);
+}
+
+constexpr const char* kNoneOfJax = "JAX's allocator names no allocations";
+constexpr const char* kNoneUnderAttach = "under attach: what is in use already has no owner";
+constexpr const char* kNoneInWindows = "in windows: PyTorch's recorder has one beginning, no end";
+
+/// Why a framework's allocations are not recorded; null where they are, or none is loaded.
+const char* why_no_memory(const Tracer& t) {
+  if (!is_pytorch_loaded()) return is_jax_loaded() ? kNoneOfJax : nullptr;
+  if (t.settings.attached) return kNoneUnderAttach;
+  return t.follows ? kNoneInWindows : nullptr;
 }
 
 }  // namespace
@@ -55,10 +80,14 @@ void note_memory(void* user, const char* outcome) {
 // Windows and `attach` begin and end while PyTorch's recorder knows one beginning and no end: it is
 // left alone there.
 void record_memory(Tracer& t) {
-  const bool is_whole_run = !t.follows && !t.settings.attached;
-  const bool is_wanted = t.settings.memory && is_whole_run && is_pytorch_loaded();
   const char* state = gpu::kMemoryOff;
-  if (is_wanted) state = t.memory.start(t.settings.path, t.settings.memory_stacks);
+  if (t.settings.memory) {
+    const char* why_not = why_no_memory(t);
+    if (why_not != nullptr)
+      state = why_not;
+    else if (is_pytorch_loaded())
+      state = t.memory.start(t.settings.path, t.settings.memory_stacks);
+  }
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   t.encoder.info(gpu::kMemoryKey, state);
 }

@@ -31,6 +31,16 @@ double bytes_of(const DeviceMemory& memory, MemoryUse use) {
   return 0;
 }
 
+/// "GPU 0", "GPU 0 of rank 3" where several processes have one.
+std::string gpu_text(const Case& known, const DeviceMemory& memory) {
+  std::string text = fmt::format("GPU {}", memory.device);
+  const auto& processes = known.report().processes;
+  if (processes.size() < 2 || memory.process >= processes.size()) return text;
+  const model::ReportProcess& process = processes[memory.process];
+  if (process.rank) return text + fmt::format(" of rank {}", *process.rank);
+  return text + fmt::format(" of process {}", process.pid);
+}
+
 /// "61 % activations, 12 % gradients": at most three uses, of a twentieth or more.
 std::string uses_text(const DeviceMemory& memory) {
   constexpr std::size_t kMostUses = 3;
@@ -76,8 +86,8 @@ void find_out_of_memory(const Case& known, const DeviceMemory& memory, Verdicts&
   const model::MemoryFailure& failure = *memory.failure;
   const std::string asked = format_bytes(failure.asked_bytes);
   const std::string in_use = format_bytes(failure.in_use_bytes);
-  std::string text = fmt::format("out of memory on GPU {}: it asked for {}, {} were in use",
-                                 memory.device, asked, in_use);
+  std::string text = fmt::format("out of memory on {}: it asked for {}, {} were in use",
+                                 gpu_text(known, memory), asked, in_use);
   if (const std::string uses = uses_text(memory); !uses.empty()) text += ": " + uses;
   if (const std::string owner = owner_text(memory); !owner.empty()) text += "; " + owner;
   if (failure.count > 1) text += fmt::format("; {} times", failure.count);
@@ -98,8 +108,8 @@ void find_growth(const Case& known, const DeviceMemory& memory, Verdicts& out) {
   if (!memory.growth) return;
   const model::MemoryGrowth& growth = *memory.growth;
   const std::string bytes_a_step = format_bytes(growth.bytes_per_step);
-  std::string text = fmt::format("memory of GPU {} grows by {} a step, over {} steps",
-                                 memory.device, bytes_a_step, growth.steps);
+  std::string text = fmt::format("memory of {} grows by {} a step, over {} steps",
+                                 gpu_text(known, memory), bytes_a_step, growth.steps);
   model::Verdict verdict = known.about_run("memory_grows", std::move(text), std::nullopt);
   verdict.severity = model::Weight::kWarning;
   verdict.path = growth.owner;
@@ -117,8 +127,8 @@ void find_fragmentation(const Case& known, const DeviceMemory& memory, Verdicts&
   const std::string lost = format_bytes(lost_bytes),
                     held = format_bytes(*memory.peak_reserved_bytes);
   std::string text =
-      fmt::format("{} of the {} that GPU {}'s allocator holds are in no block at the peak", lost,
-                  held, memory.device);
+      fmt::format("{} of the {} that the allocator of {} holds are in no block at the peak", lost,
+                  held, gpu_text(known, memory));
   model::Verdict verdict = known.about_run("fragmentation", std::move(text), std::nullopt);
   verdict.severity = model::Weight::kWarning;
   verdict.evidence["unused_reserved_bytes"] = lost_bytes;
@@ -129,7 +139,7 @@ void find_fragmentation(const Case& known, const DeviceMemory& memory, Verdicts&
 void find_peak(const Case& known, const DeviceMemory& memory, Verdicts& out) {
   if (memory.failure || !(memory.peak_bytes > 0)) return;
   const std::string peak = format_bytes(memory.peak_bytes);
-  std::string text = fmt::format("peak memory of GPU {} {}", memory.device, peak);
+  std::string text = fmt::format("peak memory of {} {}", gpu_text(known, memory), peak);
   if (const std::string uses = uses_text(memory); !uses.empty()) text += ": " + uses;
   if (const std::string owner = owner_text(memory); !owner.empty()) text += "; " + owner;
   const double activations = bytes_of(memory, MemoryUse::kActivations);

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""A memory snapshot of 1 GB: time and memory of its report, and of redacting its texts (`runs import`).
+
+    snapshot_scale.py BUILD_DIR [GB]
+
+The snapshot is made here: allocations and frees of a training loop, each with a stack of eight lines, in the opcodes that
+Python's pickle writes for PyTorch's (texts memoized, each event and frame a dictionary of its own). In $TMPDIR.
+"""
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+FRAMES, LIVE, BLOCK = 8, 2000, 2 << 20
+KEYS = ("action", "addr", "size", "stream", "time_us", "frames", "filename", "line", "name", "alloc", "free_requested", "free_completed",
+        *(f"/opt/models/layers/part_{number}.py" for number in range(FRAMES)), *(f"function_{number}" for number in range(FRAMES)))
+
+
+def text(value):
+    data = value.encode()
+    return b"\x8c" + bytes([len(data)]) + data
+
+
+def get(word):
+    return b"h" + bytes([KEYS.index(word)])
+
+
+def integer(value):
+    return b"\x8a\x07" + struct.pack("<Q", value)[:7] if value >= 1 << 31 else b"J" + struct.pack("<i", value)
+
+
+def event(action, number, at_us):
+    frames = b"".join(b"}(" + get("filename") + get(f"/opt/models/layers/part_{depth}.py") + get("line") + integer(100 + number % 700) +
+                      get("name") + get(f"function_{depth}") + b"u" for depth in range(FRAMES))
+    return (b"}(" + get("action") + get(action) + get("addr") + integer(0x7F0000000000 + number % LIVE * BLOCK) + get("size") + integer(BLOCK) +
+            get("stream") + b"K\x00" + get("time_us") + integer(at_us) + get("frames") + b"](" + frames + b"eu")
+
+
+def make(path, most_bytes):
+    """Block N is freed when N + LIVE takes its address; events until the file is of that size. Returns how many."""
+    count, at_us = 0, 1_700_000_000_000_000
+    with open(path, "wb") as file:
+        file.write(b"\x80\x04}(" + b"".join(text(key) + b"\x94" + b"0" for key in KEYS))
+        # The keys stay in the memo; the dictionary and its mark are below them.
+        file.write(text("segments") + b"](")
+        for block in range(LIVE):
+            address = integer(0x7F0000000000 + block * BLOCK)
+            file.write(b"}(" + text("device") + b"K\x00" + text("address") + address + text("total_size") + integer(BLOCK) + text("blocks") + b"](}(" +
+                       text("address") + address + text("size") + integer(BLOCK) + text("state") + text("active_allocated") + b"ueu")
+        file.write(b"e" + text("device_traces") + b"](]")
+        number = 0
+        while file.tell() < most_bytes:
+            batch = []
+            while len(batch) < 1000:  # as many as Python's pickle appends at once
+                for action in (("free_requested", "free_completed", "alloc") if number >= LIVE else ("alloc",)):
+                    at_us += 1
+                    batch.append(event(action, number, at_us))
+                number += 1
+            count += len(batch)
+            file.write(b"(" + b"".join(batch) + b"e")
+        file.write(b"eu.")
+    return count
+
+
+def run(words, folder):
+    start = time.monotonic()
+    child = subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise SystemExit(f"{' '.join(words)}: exit code {child.returncode}")
+    return time.monotonic() - start, usage.ru_maxrss / 1024
+
+
+def main(build, gigabytes="1"):
+    tool = os.path.abspath(f"{build}/bin/rangescope")
+    with tempfile.TemporaryDirectory(prefix="rangescope-bench-") as folder:
+        path = os.path.join(folder, "snapshot.pickle")
+        events = make(path, float(gigabytes) * 1e9)
+        print(f"\nsnapshot of {os.path.getsize(path) / 1e9:.2f} GB, {events:,} events with {FRAMES} lines each")
+        for name, words in (("report", ["report", path]), ("report -f json", ["report", path, "-f", "json"]), ("runs import", ["runs", "import", path])):
+            seconds, megabytes = run([tool, *words], folder)
+            print(f"{name:<16}{seconds:>10.2f} s{megabytes:>8.0f} MB")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
