@@ -3,8 +3,8 @@
 
     snapshot_scale.py BUILD_DIR [GB]
 
-The snapshot is made here: allocations and frees of a training loop, each with a stack of eight lines, in the opcodes that
-Python's pickle writes for PyTorch's (texts memoized, each event and frame a dictionary of its own). In $TMPDIR.
+The snapshot is made here: allocations and frees of a training loop, each with a stack of 32 lines out of 2,000, as PyTorch
+and Python's pickle write them: a line is one dictionary, which stacks name by its place in the memo. In $TMPDIR.
 """
 import os
 import struct
@@ -13,9 +13,8 @@ import sys
 import tempfile
 import time
 
-FRAMES, LIVE, BLOCK = 8, 2000, 2 << 20
-KEYS = ("action", "addr", "size", "stream", "time_us", "frames", "filename", "line", "name", "alloc", "free_requested", "free_completed",
-        *(f"/opt/models/layers/part_{number}.py" for number in range(FRAMES)), *(f"function_{number}" for number in range(FRAMES)))
+DEPTH, LINES, LIVE, BLOCK = 32, 2000, 2000, 2 << 20
+KEYS = ("action", "addr", "size", "stream", "time_us", "frames", "filename", "line", "name", "alloc", "free_requested", "free_completed")
 
 
 def text(value):
@@ -31,20 +30,28 @@ def integer(value):
     return b"\x8a\x07" + struct.pack("<Q", value)[:7] if value >= 1 << 31 else b"J" + struct.pack("<i", value)
 
 
+def line(number):
+    """A dictionary that only the memo keeps."""
+    return (b"}\x94(" + get("filename") + text(f"/opt/models/layers/part_{number // 20}.py") + b"\x94" + get("line") + integer(10 + number % 700) +
+            get("name") + text(f"function_{number // 4}") + b"\x94u0")
+
+
+# A line and its two texts are memoized after the keys.
+STACKS = [b"".join(b"j" + struct.pack("<I", len(KEYS) + 3 * line) for line in range(first, first + DEPTH)) for first in range(LINES - DEPTH)]
+
+
 def event(action, number, at_us):
-    frames = b"".join(b"}(" + get("filename") + get(f"/opt/models/layers/part_{depth}.py") + get("line") + integer(100 + number % 700) +
-                      get("name") + get(f"function_{depth}") + b"u" for depth in range(FRAMES))
-    return (b"}(" + get("action") + get(action) + get("addr") + integer(0x7F0000000000 + number % LIVE * BLOCK) + get("size") + integer(BLOCK) +
-            get("stream") + b"K\x00" + get("time_us") + integer(at_us) + get("frames") + b"](" + frames + b"eu")
+    return (b"}\x94(" + get("action") + get(action) + get("addr") + integer(0x7F0000000000 + number % LIVE * BLOCK) + get("size") + integer(BLOCK) +
+            get("stream") + b"K\x00" + get("time_us") + integer(at_us) + get("frames") + b"]\x94(" + STACKS[number * 7 % len(STACKS)] + b"eu")
 
 
 def make(path, most_bytes):
     """Block N is freed when N + LIVE takes its address; events until the file is of that size. Returns how many."""
     count, at_us = 0, 1_700_000_000_000_000
     with open(path, "wb") as file:
-        file.write(b"\x80\x04}(" + b"".join(text(key) + b"\x94" + b"0" for key in KEYS))
-        # The keys stay in the memo; the dictionary and its mark are below them.
-        file.write(text("segments") + b"](")
+        file.write(b"\x80\x04}(" + text("segments") + b"]")
+        file.write(b"".join(text(key) + b"\x94" + b"0" for key in KEYS))
+        file.write(b"".join(line(number) for number in range(LINES)) + b"(")
         for block in range(LIVE):
             address = integer(0x7F0000000000 + block * BLOCK)
             file.write(b"}(" + text("device") + b"K\x00" + text("address") + address + text("total_size") + integer(BLOCK) + text("blocks") + b"](}(" +
@@ -79,7 +86,7 @@ def main(build, gigabytes="1"):
     with tempfile.TemporaryDirectory(prefix="rangescope-bench-") as folder:
         path = os.path.join(folder, "snapshot.pickle")
         events = make(path, float(gigabytes) * 1e9)
-        print(f"\nsnapshot of {os.path.getsize(path) / 1e9:.2f} GB, {events:,} events with {FRAMES} lines each")
+        print(f"\nsnapshot of {os.path.getsize(path) / 1e9:.2f} GB, {events:,} events with {DEPTH} lines each")
         for name, words in (("report", ["report", path]), ("report -f json", ["report", path, "-f", "json"]), ("runs import", ["runs", "import", path])):
             seconds, megabytes = run([tool, *words], folder)
             print(f"{name:<16}{seconds:>10.2f} s{megabytes:>8.0f} MB")

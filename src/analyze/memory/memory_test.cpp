@@ -104,6 +104,25 @@ TEST(Memory, UsesOfATrainingStep) {
   EXPECT_FALSE(memory.growth);
 }
 
+/// Of several ranks the one that needs most is named.
+TEST(Memory, TheFullestGpuIsNamedWithItsRank) {
+  MemoryBuilder builder;
+  builder.allocation(10, 90, 3);
+  const std::uint32_t other = builder.process(200);
+  builder.session.allocators.allocators.push_back({.process = other});
+  builder.allocation(20, 80, 5);
+  builder.session.allocators.allocations.back().allocator = 1;
+  for (const std::uint32_t process : {0U, 1U}) builder.session.processes[process].rank = process;
+  const auto named = [&] {
+    for (const model::Verdict& verdict : builder.report().verdict)
+      if (verdict.kind == "peak_memory") return verdict.text.substr(0, verdict.text.find(':'));
+    return std::string();
+  };
+  EXPECT_EQ(named(), "peak memory of GPU 0 of rank 1 5.000 MiB");
+  for (model::Process& process : builder.session.processes) process.rank = model::kNone;
+  EXPECT_EQ(named(), "peak memory of GPU 0 of process 200 5.000 MiB");
+}
+
 TEST(Memory, OfRegions) {
   MemoryBuilder builder;
   builder.allocation(-1, model::kOpen, 100, true);

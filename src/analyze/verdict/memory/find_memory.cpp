@@ -38,6 +38,7 @@ std::string gpu_text(const Case& known, const DeviceMemory& memory) {
   if (processes.size() < 2 || memory.process >= processes.size()) return text;
   const model::ReportProcess& process = processes[memory.process];
   if (process.rank) return text + fmt::format(" of rank {}", *process.rank);
+  if (process.pid == 0) return text;  // of a snapshot: unknown
   return text + fmt::format(" of process {}", process.pid);
 }
 
