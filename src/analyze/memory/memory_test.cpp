@@ -11,6 +11,7 @@
 #include "analyze/memory/asked_points.hpp"
 #include "analyze/memory/usage.hpp"
 #include "analyze/session_test.hpp"
+#include "analyze/verdict/verdict.hpp"
 
 namespace rangescope::analyze {
 namespace memory_test {
@@ -114,7 +115,9 @@ TEST(Memory, TheFullestGpuIsNamedWithItsRank) {
   builder.session.allocators.allocations.back().allocator = 1;
   for (const std::uint32_t process : {0U, 1U}) builder.session.processes[process].rank = process;
   const auto named = [&] {
-    for (const model::Verdict& verdict : builder.report().verdict)
+    model::Report report = builder.report();
+    judge(report, "");
+    for (const model::Verdict& verdict : report.verdict)
       if (verdict.kind == "peak_memory") return verdict.text.substr(0, verdict.text.find(':'));
     return std::string();
   };
