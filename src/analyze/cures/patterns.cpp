@@ -26,23 +26,6 @@ Ids between(const Recording& recording, const Instance& instance, std::size_t fi
   return works;
 }
 
-/// The cheapest element-wise kernel of the size of the largest: it reads and writes a tensor once.
-std::optional<double> one_pass(const Recording& recording, const Ids& works) {
-  double largest = 0;
-  for (const Id work : works) {
-    if (recording.is_element_wise(work)) largest = std::max(largest, recording.elements(work));
-  }
-  std::optional<double> cheapest_ns;
-  for (const Id work : works) {
-    const bool is_full =
-        recording.is_element_wise(work) && are_equal_sizes(recording.elements(work), largest);
-    if (!is_full) continue;
-    const double ns = recording.duration_ns(work);
-    if (!cheapest_ns || ns < *cheapest_ns) cheapest_ns = ns;
-  }
-  return cheapest_ns;
-}
-
 struct Sequence {
   Ids works;
   double one_ns = 0;
@@ -92,10 +75,7 @@ void add_sequences(const Recording& recording, Findings& findings, Candidate can
 /// largest element-wise kernel among `works` takes. A quarter of a product is left at least; 0.4 of
 /// it (0.33 to 0.66, heads of 64 and 128, H100) where sizes or the GPU's memory are not known.
 double products_without_scores_ns(const Recording& recording, const Ids& works) {
-  double elements = 0;
-  for (const Id work : works) {
-    if (recording.is_element_wise(work)) elements = std::max(elements, recording.elements(work));
-  }
+  const double elements = recording.largest_elements(works);
   double element_bytes = 0;
   for (const Id work : works) {
     const bool is_full =
@@ -181,7 +161,8 @@ std::optional<Sequence> cross_entropy_around(const Recording& recording, const I
   std::size_t first = softmax;
   if (first > 0 && recording.has_role(instance.kernels[first - 1], Role::kCopy)) --first;
   Ids works = between(recording, instance, first, last);
-  const double one_ns = one_pass(recording, works).value_or(recording.duration_ns(works.front()));
+  const double one_ns =
+      recording.element_wise_pass_ns(works).value_or(recording.duration_ns(works.front()));
   return Sequence{std::move(works), one_ns};
 }
 
@@ -232,7 +213,7 @@ std::optional<Sequence> normalization_around(const Recording& recording, const I
          recording.is_element_wise(instance.kernels[last + 1]))
     ++last;
   Ids works = between(recording, instance, first, last);
-  const auto one_ns = one_pass(recording, works);
+  const auto one_ns = recording.element_wise_pass_ns(works);
   if (!one_ns) return std::nullopt;
   return Sequence{std::move(works), *one_ns};
 }

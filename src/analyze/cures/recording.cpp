@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <map>
 #include <utility>
 
@@ -41,6 +40,10 @@ double length(const Span& span) {
 
 /// Which instances run at a moment. Those of a thread follow one another.
 class RunningInstances {
+  [[nodiscard]] auto start_of() const {
+    return [this](std::uint32_t index) { return instances_[index].span.start_ns; };
+  }
+
  public:
   RunningInstances(const model::Session& session, const std::vector<Instance>& instances)
       : session_(session), instances_(instances) {
@@ -64,9 +67,6 @@ class RunningInstances {
   }
 
  private:
-  [[nodiscard]] std::function<std::int64_t(std::uint32_t)> start_of() const {
-    return [this](std::uint32_t index) { return instances_[index].span.start_ns; };
-  }
   [[nodiscard]] std::uint32_t process_of(Id thread) const {
     return session_.threads[thread].process;
   }
@@ -188,17 +188,11 @@ void Recording::find_instances() {
   list_works();
 }
 
-/// An operation belongs to the instance in which it ends: the stretch before the first call may
-/// have begun before it.
 void Recording::add_own_operations(std::uint32_t index) {
   Instance& instance = instances_[index];
   const Id lane = lanes_.lane_of_thread(instance.span.thread);
   if (lane == model::kNone) return;
-  const auto operations = lanes_.operations_of(lane);
-  const auto end_of = [&](Id id) { return operation(id).end_ns; };
-  auto next = std::ranges::upper_bound(operations, instance.span.start_ns, {}, end_of);
-  for (; next != operations.end() && end_of(*next) <= instance.span.end_ns; ++next)
-    add_operation(index, *next, instance.calls);
+  for (const Id id : operations_of(instance, lane)) add_operation(index, id, instance.calls);
 }
 
 void Recording::add_operation(std::uint32_t index, Id id, Ids& calls) {
@@ -294,6 +288,25 @@ double Recording::elements(Id kernel) const {
   return blocks_of(session_.kernel_shapes[recorded.shape]) * traits(kernel).elements_per_block;
 }
 
+double Recording::largest_elements(const Ids& works) const {
+  double largest = 0;
+  for (const Id work : works) {
+    if (is_element_wise(work)) largest = std::max(largest, elements(work));
+  }
+  return largest;
+}
+
+std::optional<double> Recording::element_wise_pass_ns(const Ids& works) const {
+  const double largest = largest_elements(works);
+  std::optional<double> cheapest_ns;
+  for (const Id work : works) {
+    if (!is_element_wise(work) || !are_equal_sizes(elements(work), largest)) continue;
+    const double ns = duration_ns(work);
+    if (!cheapest_ns || ns < *cheapest_ns) cheapest_ns = ns;
+  }
+  return cheapest_ns;
+}
+
 double Recording::room(Id kernel) const {
   const model::Kernel& recorded = session_.kernels[operation(kernel).source];
   const Id device = session_.streams[recorded.stream].device;
@@ -308,6 +321,8 @@ double Recording::duration_ns(const Ids& ids) const {
   return sum_ns;
 }
 
+/// An operation belongs to the instance in which it ends: the stretch before the first call may
+/// have begun before it.
 std::span<const Id> Recording::operations_of(const Instance& instance, Id lane) const {
   const auto operations = lanes_.operations_of(lane);
   const auto end_of = [&](Id id) { return operation(id).end_ns; };

@@ -90,6 +90,10 @@ class Recording {
 
   /// Of an element-wise kernel: as many as its grid takes at most, 0 where unknown.
   [[nodiscard]] double elements(Id kernel) const;
+  /// Of the largest element-wise kernel among these, 0 where there is none.
+  [[nodiscard]] double largest_elements(const Ids& works) const;
+  /// The cheapest element-wise kernel of about that size: it reads and writes a tensor once.
+  [[nodiscard]] std::optional<double> element_wise_pass_ns(const Ids& works) const;
   /// The share of its GPU that a kernel's blocks fill, at most 1; 1 where the GPU is not known.
   [[nodiscard]] double room(Id kernel) const;
   [[nodiscard]] double duration_ns(Id id) const {

@@ -128,21 +128,14 @@ void add_batch_norms(const Recording& recording, Findings& findings, Candidate& 
   constexpr double kStatistics = 2, kGradients = 5;
   Ids batch_norms;
   for (const Instance& instance : recording.instances()) {
-    double largest = 0, pass_ns = 0;
-    for (const Id kernel : instance.kernels) {
-      if (!recording.is_element_wise(kernel) || recording.elements(kernel) < largest) continue;
-      const bool is_larger = recording.elements(kernel) > largest;
-      const double ns = recording.duration_ns(kernel);
-      pass_ns = is_larger ? ns : std::min(pass_ns, ns);
-      largest = recording.elements(kernel);
-    }
-    if (pass_ns <= 0) continue;
+    const std::optional<double> pass_ns = recording.element_wise_pass_ns(instance.kernels);
+    if (!pass_ns) continue;
     for (const Id kernel : instance.kernels) {
       const bool leaves_room =
           recording.has_role(kernel, Role::kBatchNorm) && recording.room(kernel) < 1;
       if (!leaves_room) continue;
       const double passes = recording.is_named(kernel, "backward") ? kGradients : kStatistics;
-      const double ns = std::min(recording.duration_ns(kernel), passes * pass_ns);
+      const double ns = std::min(recording.duration_ns(kernel), passes * *pass_ns);
       candidate.remedy.fused.push_back({{kernel}, static_cast<std::int64_t>(ns)});
       batch_norms.push_back(kernel);
     }
