@@ -137,7 +137,8 @@ class Dump(unittest.TestCase):
         self.assertEqual((odd["rank"], odd["pid"]), (2, int(ranks[2])))
         self.assertTrue(any(frame["function"] == "slow_step" for frame in odd["threads"][0]["python_stack"]), odd)
         self.assertTrue(odd["threads"][0]["native_stack"] or odd["notes"], odd)
-        self.assertLess(odd["stopped_ns"], 5_000_000)
+        self.assertLessEqual(odd["stopped_ns"], odd["read_ns"])
+        self.assertTrue(odd["stopped_ns"] > 0 or odd["notes"], odd)
         self.assertEqual([process["rank"] for process in processes if process["rank"] not in (2, None)], [0, 1, 3])
         self.assertTrue(re.search(rf"process {ranks[2]} \(rank 2\): ", text.split("\n\n")[0]), text)
 
