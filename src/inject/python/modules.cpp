@@ -90,9 +90,18 @@ struct Modules::Thread {
   std::uint64_t name_below(const Interpreter& python, std::uint64_t around, std::uint64_t self, char* name,
                            std::size_t most, Known& made);
 
+  /// What Python keeps where, and what lies there, is looked at again: from `now_ns` on.
+  void distrust(std::int64_t now_ns) {
+    memory.forget();
+    std::memset(static_cast<void*>(codes), 0, sizeof codes);
+    trusted_until_ns = now_ns + kTrust_ns;
+  }
+
   OwnMemory memory;
   std::int64_t trusted_until_ns = 0;
-  std::uint32_t starts = 0;  ///< of the modules whose numbers it knows
+  std::int64_t names_since_ns = 0;  ///< names that were checked before it are checked again
+  bool without_python = false;      ///< it had no thread state since: Python may have ended and begun anew
+  std::uint32_t starts = 0;         ///< of the modules whose numbers it knows
   Code codes[kCodes] = {};
   Level levels[kMostLevels];  ///< of the walk, the innermost first
   std::size_t depth = 0;
@@ -260,14 +269,18 @@ bool Modules::Thread::children(const Interpreter& python, std::uint64_t object, 
   reads += 8;
   const std::uint64_t attributes = python.attributes(memory, object);
   if (attributes == 0 || !items.read(attributes)) return false;
+  char text[16];
+  const auto is_modules = [&](std::uint64_t key) {
+    reads += 2;
+    return key != 0 && python.text(memory, key, text, sizeof text) && std::strcmp(text, "_modules") == 0;
+  };
+  // Most often it is the text of last time, at its place of last time. Each interpreter has its own, and where one has
+  // ended, another text may lie there.
   Items::Item item;
   for (std::size_t i = 0; items.item(i, item); ++i)
-    if (item.key != 0 && item.key == modules_key) return items.read(item.value);
-  char text[16];
-  for (std::size_t i = 0; items.item(i, item); ++i) {  // each interpreter has its own
-    if (item.key == 0) continue;
-    reads += 2;
-    if (!python.text(memory, item.key, text, sizeof text) || std::strcmp(text, "_modules") != 0) continue;
+    if (item.key != 0 && item.key == modules_key && is_modules(item.key)) return items.read(item.value);
+  for (std::size_t i = 0; items.item(i, item); ++i) {
+    if (!is_modules(item.key)) continue;
     modules_key = item.key;
     return items.read(item.value);
   }
@@ -406,13 +419,13 @@ bool Modules::start(std::size_t levels, const char*& why) {
 
 Here Modules::here(std::int64_t now_ns) {
   const auto state = reinterpret_cast<std::uint64_t>(python_.this_thread());
-  if (state == 0) return {};
+  Mine* slot = threads_.mine();
+  if (state == 0) return slot != nullptr && slot->thread != nullptr ? here(*slot->thread, 0, now_ns) : Here{};
   // The end of Python frees the states of daemon threads that are in C, and does not tell them.
   if (python_.finalizing() != 0) [[unlikely]] {
     untold_.fetch_add(1, std::memory_order_relaxed);
-    return {};
+    return slot != nullptr && slot->thread != nullptr ? here(*slot->thread, 0, now_ns) : Here{};
   }
-  Mine* slot = threads_.mine();
   if (slot != nullptr && slot->thread == nullptr) slot->thread = new_thread();
   if (slot == nullptr || slot->thread == nullptr) return {};
   Thread* mine = slot->thread;
@@ -425,12 +438,18 @@ Here Modules::here(std::int64_t now_ns) {
 }
 
 Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
+  if (state == 0) {
+    thread.without_python = true;
+    return {};
+  }
   const std::uint32_t starts = starts_.load(std::memory_order_relaxed);
   if (const bool stale = std::exchange(thread.starts, starts) != starts; stale || now_ns > thread.trusted_until_ns) {
     if (stale) thread.forget_numbers();
-    thread.memory.forget();
-    std::memset(static_cast<void*>(thread.codes), 0, sizeof thread.codes);
-    thread.trusted_until_ns = now_ns + kTrust_ns;
+    thread.distrust(now_ns);
+  }
+  if (std::exchange(thread.without_python, false)) [[unlikely]] {
+    thread.distrust(now_ns);
+    thread.names_since_ns = now_ns;
   }
   const std::size_t before = std::exchange(thread.open, 0);
   if (!thread.frames(python_, functions_, state)) {
@@ -452,7 +471,8 @@ Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
     const std::uint64_t type = level.type | which << 32;
     Known* known = thread.slot_of(out.module, level.self, type);
     if (known == nullptr) break;
-    if (known->number == 0 || now_ns - known->checked_ns > kTrust_ns) {
+    const bool checked = known->checked_ns >= thread.names_since_ns && now_ns - known->checked_ns <= kTrust_ns;
+    if (known->number == 0 || !checked) {
       char name[1024] = {}, text[256];
       const bool named = level.compiled   ? thread.file_of(python_, level.self, name, sizeof name)
                          : level.function ? thread.name_of(python_, level.self, text, sizeof text)

@@ -4,8 +4,9 @@
 // A frame of Module._call_impl or _wrapped_call_impl (by name and file of its code) has the module as its first local.
 // The chain of them, outermost first, is looked up in a table: (chain around, object, type) has a number. What is new
 // there is named by the `_modules` of the module around it and of those below, breadth first; names are held against
-// these dictionaries and types again once a second, as memory of dead objects is used again. No Python code
-// runs, no reference is taken, nothing is written.
+// these dictionaries and types again once a second, as memory of dead objects is used again, and after a launch that
+// the thread made without a thread state, as Python may have ended since. No Python code runs, no reference is taken,
+// nothing is written.
 //
 // Calls of chosen functions (wire/functions.hpp) stand in the chain too, by their code.
 //
@@ -50,7 +51,7 @@ class Modules {
   /// Launches whose frames could not be read to their end.
   [[nodiscard]] std::uint64_t untold() const { return untold_.load(std::memory_order_relaxed); }
 
-  /// The same of a thread state anywhere: for tests.
+  /// The same of a thread state anywhere: for tests. 0: the thread has none.
   struct Thread;
   [[nodiscard]] static Thread* new_thread();
   static void end_thread(Thread* thread);

@@ -6,8 +6,10 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace rangescope::inject::python {
@@ -64,7 +66,28 @@ class Image {
     chosen = "other|prefill|decode|mixed=*Runner.run@1._modules";
   }
 
-  std::string walk() {
+  /// Python has ended and begun anew: where the text "_modules" was lies another one, and the names are others.
+  void begin_anew() {
+    text(kModules, "_buffers");
+    text(kNewModules, "_modules");
+    for (std::size_t i = 0; i < 3; ++i) {
+      const std::size_t dictionary = kDictionaries + i * 32;
+      words[dictionary + 6 + 3] = 2;
+      words[dictionary + 6 + 7] = at(kNewModules);
+      words[dictionary + 6 + 8] = std::exchange(words[dictionary + 6 + 6], at(kNothing));
+      if (i == 2) continue;
+      const std::size_t name = kTexts + i * 16 + 8;
+      text(name, ("n" + std::to_string(i)).c_str());
+      words[dictionary + 16 + 6 + 5] = at(name);
+    }
+  }
+
+  struct Life {
+    std::int64_t after_ns = 0;
+    bool launch_between = false;  ///< by the same thread, when Python had ended
+  };
+  /// What is told of one launch; with `second`, of one in Python's second life.
+  std::string walk(const std::optional<Life>& second = std::nullopt) {
     std::string told, functions = chosen, off = "off";
     Modules modules(
         [](void* user, std::uint32_t around, const char* name, const char* type, bool) {
@@ -75,7 +98,13 @@ class Image {
     modules.interpreter() = python;
     if (!functions.empty()) modules.functions().choose(off.data(), functions.data());
     auto* thread = Modules::new_thread();
-    const Here here = modules.here(*thread, at(kThread), 1);
+    Here here = modules.here(*thread, at(kThread), 1);
+    if (second) {
+      told.clear();
+      begin_anew();
+      if (second->launch_between) EXPECT_EQ(modules.here(*thread, 0, 1).module, 0u);
+      here = modules.here(*thread, at(kThread), 1 + second->after_ns);
+    }
     Modules::end_thread(thread);
     return told + std::to_string(here.module) + (modules.untold() > 0 ? " untold" : "");
   }
@@ -83,8 +112,9 @@ class Image {
   [[nodiscard]] std::uint64_t at(std::size_t word) const { return reinterpret_cast<std::uint64_t>(&words[word]); }
 
   static constexpr std::size_t kThread = 16, kCframe = 64, kCode = 80, kName = 128, kFile = 144, kModules = 176,
-                               kType = 200, kTypeName = 240, kCodeType = 250, kCellType = 251, kTextType = 252,
-                               kFrames = 256, kSelves = 1280, kTexts = 1792, kDictionaries = 2304;
+                               kNothing = 4, kNewModules = 188, kType = 200, kTypeName = 240, kCodeType = 250,
+                               kCellType = 251, kTextType = 252, kFrames = 256, kSelves = 1280, kTexts = 1792,
+                               kDictionaries = 2304;
   std::string chosen;
   std::vector<std::uint64_t> words = std::vector<std::uint64_t>(kWords, 0);
   Interpreter python;
@@ -121,6 +151,13 @@ TEST(PythonModules, AModuleThatNoneHoldsHasItsTypeAlone) {
   Image image(3);
   image.words[Image::kDictionaries + 16 + 4] = 0;
   EXPECT_EQ(image.walk(), "0::Layer 1::Layer 2:m1:Layer 3");
+}
+
+TEST(PythonModules, NothingThatLayWhereAnEndedPythonHadItIsTrusted) {
+  constexpr std::int64_t kMuchLater_ns = 2'000'000'000;
+  const std::string now = "1:n0:Layer 2:n1:Layer 3";
+  EXPECT_EQ(Image(3).walk(Image::Life{kMuchLater_ns, false}), now);
+  EXPECT_EQ(Image(3).walk(Image::Life{10, true}), now);
 }
 
 TEST(PythonModules, ABatchIsNamedByWhatItHolds) {
