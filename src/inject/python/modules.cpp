@@ -450,6 +450,7 @@ Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
   if (std::exchange(thread.without_python, false)) [[unlikely]] {
     thread.distrust(now_ns);
     thread.names_since_ns = now_ns;
+    thread.said = {};
   }
   const std::size_t before = std::exchange(thread.open, 0);
   if (!thread.frames(python_, functions_, state)) {
