@@ -228,6 +228,21 @@ TEST(Normalize, PlainFormsBecomeExpressionsOfBothKinds) {
   EXPECT_EQ(normalized("A;regex:x{1,2};y/;regex:z/"), "A/ | A ; regex:x{1,2};y/ | - ; regex:z/ | -");
 }
 
+TEST(Normalize, TheDomainMayStandWhereNsysHasIt) {
+  EXPECT_EQ(normalized("step@LLM"), "LLM@step/ | LLM@step");
+  EXPECT_EQ(normalized("step/@LLM"), "LLM@step/ | -");
+  EXPECT_EQ(normalized("step@default"), "step/ | step");
+  EXPECT_EQ(normalized("default@step/"), "step/ | -");
+  EXPECT_EQ(normalized("default@[step/gemm"), "[step/gemm | -");
+  EXPECT_EQ(normalized("step@NCCL;decode/"), "NCCL@step/ | NCCL@step ; decode/ | -");
+  // In ncu's order, or nobody can tell.
+  EXPECT_EQ(normalized("LLM@step"), "LLM@step/ | LLM@step");
+  EXPECT_EQ(normalized("STEP@LLM"), "STEP@LLM/ | STEP@LLM");
+  EXPECT_EQ(normalized("lib@step"), "lib@step/ | lib@step");
+  EXPECT_EQ(normalized("regex:^default$@step/"), "regex:^default$@step/ | -");
+  EXPECT_EQ(normalize("step@LLM")->notes.front(), "'step@LLM' is in nsys's order: taken as 'LLM@step'.");
+}
+
 TEST(Normalize, APathAsTablesPrintItIsAnExpression) {
   EXPECT_EQ(normalized("decode > layer_0"), "[decode/layer_0 | -");
   EXPECT_EQ(normalized("LLM@step > aten::mm"), "LLM@[step/aten::mm | -");

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "model/range_expression.hpp"
+#include "model/range_order.hpp"
 #include "model/range_syntax.hpp"
 
 namespace rangescope::model {
@@ -139,7 +140,12 @@ base::Result<Normalized> normalize(std::string_view written) {
   if (pieces.size() > 1) {
     out.notes.push_back("'" + std::string(base::trim(written)) + "' is a list: each part is a separate expression.");
   }
-  for (const std::string_view piece : pieces) {
+  for (std::string_view piece : pieces) {
+    const auto ordered = in_ncu_order(piece);
+    if (ordered) {
+      out.notes.push_back("'" + std::string(piece) + "' is in nsys's order: taken as '" + *ordered + "'.");
+      piece = *ordered;
+    }
     if (auto path = path_term(piece)) {
       auto good = TRY(checked(*path));
       out.notes.push_back("'" + std::string(piece) + "' is a path: taken as '" + *good.push_pop + "'.");

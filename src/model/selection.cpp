@@ -87,13 +87,22 @@ bool RangeSelection::chooses(std::string_view domain, std::span<const std::strin
          std::none_of(exclude.begin(), exclude.end(), named);
 }
 
-base::Result<KernelPattern> KernelPattern::parse(std::string_view text) {
+std::string kernel_pattern_without_quotes(std::string_view written) {
+  const std::string_view prefix = written.starts_with(kRegexPrefix) ? kRegexPrefix : std::string_view{};
+  std::string_view name = written.substr(prefix.size());
+  const bool quoted = name.size() > 1 && (name.front() == '"' || name.front() == '\'') && name.back() == name.front();
+  if (quoted) name = name.substr(1, name.size() - 2);
+  return std::string(prefix) + std::string(name);
+}
+
+base::Result<KernelPattern> KernelPattern::parse(std::string_view written) {
+  const std::string text = kernel_pattern_without_quotes(written);
   if (text.empty())
     return base::fail(base::Code::kUsage, "kernel pattern: it is empty", "''", "Give a kernel name or regex:PATTERN.");
   KernelPattern pattern;
   pattern.text_ = text;
   if (!text.starts_with(kRegexPrefix)) return pattern;
-  auto regex = NameRegex::parse(text.substr(kRegexPrefix.size()));
+  auto regex = NameRegex::parse(std::string_view(text).substr(kRegexPrefix.size()));
   if (!regex)
     return base::fail(base::Code::kUsage, "kernel pattern: not a regular expression: " + regex.error().what,
                       "'" + pattern.text_ + "'",

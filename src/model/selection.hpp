@@ -54,11 +54,14 @@ struct RangeSelection {
   bool operator==(const RangeSelection&) const = default;
 };
 
+/// `regex:"gemm"` and `"gemm"` without the quotes that the shell did not take away.
+[[nodiscard]] std::string kernel_pattern_without_quotes(std::string_view written);
+
 /// A kernel's exact demangled, short or mangled name, or `regex:` and an expression that is searched for in the
 /// demangled and the short name.
 class KernelPattern {
  public:
-  [[nodiscard]] static base::Result<KernelPattern> parse(std::string_view text);
+  [[nodiscard]] static base::Result<KernelPattern> parse(std::string_view written);
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] bool is_regex() const { return regex_.has_value(); }
   [[nodiscard]] bool matches(std::string_view demangled, std::string_view short_name, std::string_view mangled) const;

@@ -227,6 +227,8 @@ TEST(Gpu, KernelPatternsRestrictTablesAndTotals) {
   EXPECT_EQ(find(*report, "step")->gpu->nccl_kernels, 0);
   options.kernels = kernels({"regex:gemm", "softmax"}, {"softmax"});
   EXPECT_EQ(analyze(b.session, options)->kernels.size(), 1u);
+  options.kernels = kernels({"regex:\"gemm\"", "'softmax'"}, {"softmax"});
+  EXPECT_EQ(analyze(b.session, options)->kernels.size(), 1u);
   options.kernels = kernels({"softmax", "nosuch"});
   EXPECT_EQ(analyze(b.session, options)->notes.back(), "kernel pattern 'nosuch' matched no kernel.");
   options.kernels = kernels({"gem"});

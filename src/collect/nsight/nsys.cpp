@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "model/domain.hpp"
 #include "model/range_expression.hpp"
+#include "model/range_order.hpp"
 
 namespace rangescope::collect::nsys {
 namespace {
@@ -200,8 +200,9 @@ base::Result<std::string> capture_of(std::string_view written, bool own_form) {
     const std::string range(written.substr(0, at));
     const std::string domain(at == std::string_view::npos ? "" : written.substr(at + 1));
     const bool one = domain.find('@') == std::string::npos && !range.empty() && !domain.empty();
-    if (one && !(looks_like_domain(range) && !looks_like_domain(domain)) && range != model::kDefaultDomain)
-      return domain == model::kDefaultDomain || domain == "default" ? range : range + "@" + domain;
+    if (one && !(model::looks_like_domain(range) && !model::looks_like_domain(domain)) &&
+        range != model::kDefaultDomain)
+      return domain == model::kDefaultDomain || domain == model::kDefaultDomainOfNsys ? range : range + "@" + domain;
   }
   const auto terms = model::parse_terms(written);
   if (!terms) {
@@ -229,13 +230,6 @@ base::Result<std::string> capture_of(std::string_view written, bool own_form) {
   if (domain == model::kDefaultDomain) domain.clear();
   const std::string name = escape_at(parts.elements[0].text);
   return domain.empty() ? name : name + "@" + escape_at(domain);
-}
-
-bool looks_like_domain(std::string_view word) {
-  if (model::is_library_domain(word)) return true;
-  return word.size() > 1 && std::all_of(word.begin(), word.end(), [](char c) {
-           return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-         });
 }
 
 bool is_placeholder(std::string_view capture) {

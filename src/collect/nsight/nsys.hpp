@@ -23,8 +23,6 @@ struct Options : ToolOptions {
 /// or a domain that is written as domains are (`LLM@decode`), says that it is in ncu's order. Else ncu's order, as
 /// ranges.include has it. kConfig for patterns, nested ranges and lists, which nsys cannot gate on.
 [[nodiscard]] base::Result<std::string> capture_of(std::string_view range, bool own_form = true);
-/// LLM, libcudf: written as domains are, and ranges seldom.
-[[nodiscard]] bool looks_like_domain(std::string_view word);
 /// `range` or `range@domain`: stands in nsys's help for the name of a range of yours.
 [[nodiscard]] bool is_placeholder(std::string_view capture);
 /// A domain for --nvtx-domain-include: commas, and a domain that is itself called "default", are escaped.

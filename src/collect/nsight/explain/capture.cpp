@@ -7,6 +7,7 @@
 #include "collect/nsight/explain/rules.hpp"
 #include "collect/nsight/nsys.hpp"
 #include "model/range_expression.hpp"
+#include "model/range_order.hpp"
 
 namespace rangescope::collect::command {
 namespace {
@@ -53,7 +54,7 @@ bool means_domain(const CommandLine& line, const std::string& word) {
     for (const std::string_view part : base::split(value, ','))
       if (part == word) return true;
   }
-  return nsys::looks_like_domain(word);
+  return model::looks_like_domain(word);
 }
 
 /// Corrects the value of --nvtx-capture; false where it named nothing that could be.
@@ -92,7 +93,7 @@ bool judge_value(Explaining& about, const std::string& written) {
     const bool certain = capture.range == "*" || capture.range == "default" || capture.range == model::kDefaultDomain ||
                          capture.domain->ends_with('/');
     if (certain || (means_domain(line, capture.range) && !means_domain(line, *capture.domain) &&
-                    has_small_letters(*capture.domain))) {
+                    model::has_small_letters(*capture.domain))) {
       std::swap(capture.range, *capture.domain);
       if (capture.range.ends_with('/')) capture.range.pop_back();
       if (*capture.domain == "default" || *capture.domain == model::kDefaultDomain) capture.domain.reset();

@@ -5,6 +5,7 @@
 #include "collect/nsight/explain/rules.hpp"
 #include "collect/nsight/ncu.hpp"
 #include "model/range_expression.hpp"
+#include "model/selection.hpp"
 
 namespace rangescope::collect::command {
 namespace {
@@ -88,14 +89,6 @@ void judge_metrics(Explaining& about) {
   if (changed) about.line.set("--metrics", base::join(kept, ","));
 }
 
-/// `regex:"gemm"` and `"gemm"` without the quotes that the shell did not take away.
-std::string unquoted_regex(std::string_view name) {
-  const std::string_view head = name.starts_with("regex:") ? name.substr(0, 6) : std::string_view{};
-  const std::string_view rest = name.substr(head.size());
-  const bool quoted = rest.size() > 1 && (rest.front() == '"' || rest.front() == '\'') && rest.back() == rest.front();
-  return std::string(head) + std::string(quoted ? rest.substr(1, rest.size() - 2) : rest);
-}
-
 void judge_kernel_name(Explaining& about) {
   CommandLine& line = about.line;
   const Argument* given = line.find("--kernel-name");
@@ -107,7 +100,7 @@ void judge_kernel_name(Explaining& about) {
     about.fail(id, found, std::string(how) + " " + base::shell_quote(value));
     line.set(std::string(how.substr(how.find('-'))), value);
   };
-  if (const std::string bare = unquoted_regex(name); bare != name) {
+  if (const std::string bare = model::kernel_pattern_without_quotes(name); bare != name) {
     mend("quoted_expression", shown + ": the quotes are letters of the name", "Write --kernel-name", bare);
     return judge_kernel_name(about);
   }

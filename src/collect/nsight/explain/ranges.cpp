@@ -3,8 +3,8 @@
 
 #include "base/text.hpp"
 #include "collect/nsight/explain/rules.hpp"
-#include "collect/nsight/nsys.hpp"
 #include "model/range_expression.hpp"
+#include "model/range_order.hpp"
 
 namespace rangescope::collect::command {
 namespace {
@@ -66,20 +66,6 @@ std::string quoted_list(const std::string& name, const std::vector<std::string>&
   return text;
 }
 
-/// ncu wants DOMAIN@RANGE; who comes from nsys writes RANGE@DOMAIN. The right one, or "".
-std::string unreversed(const model::RangeExpression& expression) {
-  const auto& parts = expression.parts();
-  if (parts.regex || !parts.domain || parts.elements.size() != 1) return {};
-  std::string left = *parts.domain;
-  const std::string& right = parts.elements[0].text;
-  const bool slash = left.size() > 1 && left.ends_with('/');
-  if (slash) left.pop_back();
-  const std::string range = model::escape_range_name(left) + "/";
-  if (right == "default") return range;  // nsys's name of the default domain
-  if (!slash && !(nsys::looks_like_domain(right) && has_small_letters(left))) return {};
-  return right + "@" + range;
-}
-
 /// `A/, B/`, `A/,B`, `decode/ prefill/`: the parts of a list, each an expression; none where it is one.
 std::vector<std::string> comma_list(std::string_view written) {
   std::vector<std::string> parts;
@@ -133,7 +119,7 @@ void judge(Explaining& about, const std::string& name, const std::string& writte
   // "@*" of nsys: any domain. LLM@* is every range of domain LLM, below.
   std::string range = written.ends_with("@*") ? written.substr(0, written.size() - 2) : "";
   if (range.ends_with('/')) range.pop_back();
-  if (!range.empty() && !nsys::looks_like_domain(range))
+  if (!range.empty() && !model::looks_like_domain(range))
     return mend(kFail, "reversed_domain", "to ncu this is the domain '" + range + "' and the range '*'",
                 {"regex:.*@^" + model::escape_regex(range) + "$/"});
   if (!written.starts_with("regex:") && written.find('|') != std::string::npos)
@@ -160,11 +146,13 @@ void judge(Explaining& about, const std::string& name, const std::string& writte
     return mend(kFail, cause_of(written), reason, normalized ? meant(*normalized) : std::vector<std::string>{},
                 "Leave it out, or name one range: decode/");
   }
-  if (const std::string right = unreversed(*parsed); !right.empty())
+  if (auto right = model::in_ncu_order(written)) {
+    if (!right->ends_with('/')) *right += '/';
     return mend(kWarn, "reversed_domain",
                 "to ncu '" + *parsed->parts().domain + "' is the domain and '" + parsed->parts().elements[0].text +
                     "' the range",
-                {right});
+                {*right});
+  }
   if (parsed->parts().kind == model::RangeKind::kPushPop) return;
   // A start/end expression is correct; but most ranges are push/pop, and then it matches nothing.
   std::vector<std::string> right;
@@ -196,10 +184,6 @@ void judge(Explaining& about, const std::string& name, const std::string& writte
 }
 
 }  // namespace
-
-bool has_small_letters(std::string_view word) {
-  return std::any_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
-}
 
 void judge_ranges(Explaining& about) {
   if (about.line.tool != "ncu") return;

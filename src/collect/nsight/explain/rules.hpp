@@ -55,7 +55,6 @@ void judge_launch(Explaining& about);
 
 // ranges.cpp: ncu's range expressions.
 void judge_ranges(Explaining& about);
-[[nodiscard]] bool has_small_letters(std::string_view word);
 
 // kernels.cpp: what ncu collects, of which kernels, in which mode.
 void judge_content(Explaining& about);
