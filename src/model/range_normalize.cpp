@@ -143,7 +143,8 @@ base::Result<Normalized> normalize(std::string_view written) {
   for (std::string_view piece : pieces) {
     const auto ordered = in_ncu_order(piece);
     if (ordered) {
-      out.notes.push_back("'" + std::string(piece) + "' is in nsys's order: taken as '" + *ordered + "'.");
+      const std::string in_nsys_order = "'" + std::string(piece) + "' is in nsys's order";
+      out.notes.push_back(in_nsys_order + ": taken as '" + *ordered + "'.");
       piece = *ordered;
     }
     if (auto path = path_term(piece)) {

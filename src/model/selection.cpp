@@ -88,9 +88,13 @@ bool RangeSelection::chooses(std::string_view domain, std::span<const std::strin
 }
 
 std::string kernel_pattern_without_quotes(std::string_view written) {
-  const std::string_view prefix = written.starts_with(kRegexPrefix) ? kRegexPrefix : std::string_view{};
-  std::string_view name = written.substr(prefix.size());
-  const bool quoted = name.size() > 1 && (name.front() == '"' || name.front() == '\'') && name.back() == name.front();
+  std::string_view prefix, name = written;
+  if (written.starts_with(kRegexPrefix)) {
+    prefix = kRegexPrefix;
+    name = written.substr(kRegexPrefix.size());
+  }
+  const bool opens = name.starts_with('"') || name.starts_with('\'');
+  const bool quoted = opens && name.size() > 1 && name.back() == name.front();
   if (quoted) name = name.substr(1, name.size() - 2);
   return std::string(prefix) + std::string(name);
 }

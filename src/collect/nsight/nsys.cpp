@@ -3,6 +3,7 @@
 #include "collect/nsight/nsys.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/text.hpp"
 #include "model/range_expression.hpp"
@@ -10,6 +11,8 @@
 
 namespace rangescope::collect::nsys {
 namespace {
+
+using model::looks_like_domain;
 
 class Planner : ToolPlanner {
  public:
@@ -181,6 +184,18 @@ std::string escape_at(std::string_view name) {
   return out;
 }
 
+/// What is in nsys's own order already, `decode@LLM`, as nsys takes it; nullopt where it is not.
+std::optional<std::string> range_then_domain(std::string_view written) {
+  const auto at = written.find('@');
+  if (at == std::string_view::npos || written.find_first_of("/*\\") != std::string_view::npos) return std::nullopt;
+  const std::string_view range = written.substr(0, at), domain = written.substr(at + 1);
+  if (range.empty() || domain.empty() || domain.find('@') != std::string_view::npos) return std::nullopt;
+  const bool ncu_order = looks_like_domain(range) && !looks_like_domain(domain);
+  if (ncu_order || range == model::kDefaultDomain) return std::nullopt;
+  if (domain == model::kDefaultDomain || domain == model::kDefaultDomainOfNsys) return std::string(range);
+  return std::string(written);
+}
+
 }  // namespace
 
 base::Result<Plan> plan(const Abilities& can, const Options& options, const Request& request) {
@@ -195,14 +210,8 @@ base::Result<std::string> capture_of(std::string_view written, bool own_form) {
     auto plain = capture_of(written.substr(0, written.size() - 2));
     return plain ? base::Result<std::string>(*plain + "@*") : plain;
   }
-  if (own_form && written.find_first_of("/*\\") == std::string_view::npos) {
-    const auto at = written.find('@');
-    const std::string range(written.substr(0, at));
-    const std::string domain(at == std::string_view::npos ? "" : written.substr(at + 1));
-    const bool one = domain.find('@') == std::string::npos && !range.empty() && !domain.empty();
-    if (one && !(model::looks_like_domain(range) && !model::looks_like_domain(domain)) &&
-        range != model::kDefaultDomain)
-      return domain == model::kDefaultDomain || domain == model::kDefaultDomainOfNsys ? range : range + "@" + domain;
+  if (own_form) {
+    if (auto capture = range_then_domain(written)) return *std::move(capture);
   }
   const auto terms = model::parse_terms(written);
   if (!terms) {

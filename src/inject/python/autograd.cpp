@@ -10,17 +10,19 @@ namespace {
 
 using wire::gpu::MadeBy;
 
-// Of torch::autograd::Node, behind the pointer to its functions and its references; both kinds are 16 bytes:
-// std::enable_shared_from_this, and a count with what follows it.
+// Of torch::autograd::Node, behind the pointer to its functions and its references; both kinds are
+// 16 bytes: std::enable_shared_from_this, and a count with what follows it.
 constexpr std::size_t kShared = 24, kIntrusive = 16;
 struct Numbers {
   std::uint64_t sequence, depth, flags, thread;
 };
 
-constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 48;  // AccumulateGrad has the largest there is: none
+constexpr std::uint64_t kMostNumbers = std::uint64_t{1}
+                                       << 48;  // AccumulateGrad has the largest there is: none
 
 int find_library(dl_phdr_info* info, std::size_t, void* into) {
-  if (info->dlpi_name == nullptr || std::strstr(info->dlpi_name, "/libtorch_cpu.so") == nullptr) return 0;
+  if (info->dlpi_name == nullptr || std::strstr(info->dlpi_name, "/libtorch_cpu.so") == nullptr)
+    return 0;
   *static_cast<const char**>(into) = info->dlpi_name;
   return 1;
 }
@@ -39,10 +41,13 @@ bool Autograd::find() {
   void* library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return false;
   peek_ = reinterpret_cast<std::uint64_t (*)()>(dlsym(library, "_ZN2at15sequence_number4peekEv"));
-  thread_ = reinterpret_cast<std::uint64_t (*)()>(dlsym(library, "_ZN2at14RecordFunction15currentThreadIdEv"));
-  shared_ = dlsym(library, "_ZN5torch8autograd10deleteNodeEPNS0_4NodeE") != nullptr;  // std::shared_ptr's deleter
+  thread_ = reinterpret_cast<std::uint64_t (*)()>(
+      dlsym(library, "_ZN2at14RecordFunction15currentThreadIdEv"));
+  shared_ = dlsym(library, "_ZN5torch8autograd10deleteNodeEPNS0_4NodeE") !=
+            nullptr;  // std::shared_ptr's deleter
   if (peek_ == nullptr || thread_ == nullptr) return false;
-  current_ = reinterpret_cast<Reference (*)()>(dlsym(library, "_ZN5torch8autograd16get_current_nodeEv"));
+  current_ =
+      reinterpret_cast<Reference (*)()>(dlsym(library, "_ZN5torch8autograd16get_current_nodeEv"));
   return current_ != nullptr;
 }
 
@@ -51,8 +56,11 @@ MadeBy Autograd::here(bool in_module) const {
   const Reference node = current_();
   Numbers function{};
   if (node.function != nullptr) {
-    std::memcpy(&function, static_cast<const char*>(node.function) + (shared_ ? kShared : kIntrusive), sizeof function);
-    // The reference is given back. The engine's own keep it from being the last but one, at which PyTorch acts.
+    std::memcpy(&function,
+                static_cast<const char*>(node.function) + (shared_ ? kShared : kIntrusive),
+                sizeof function);
+    // The reference is given back. The engine's own keep it from being the last but one, at which
+    // PyTorch acts.
     if (shared_)
       __atomic_fetch_sub(static_cast<std::int32_t*>(node.count) + 2, 1, __ATOMIC_ACQ_REL);
     else

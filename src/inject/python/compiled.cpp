@@ -39,10 +39,12 @@ bool source_nodes(const char* file, std::uint32_t line, char* into, std::size_t 
     if (got > 0) held += static_cast<std::size_t>(got);
     text[held] = '\0';
     char* begin = text;
-    for (char* end; at <= line && (end = std::strchr(begin, '\n')) != nullptr; begin = end + 1, ++at) {
+    for (char* end; at <= line && (end = std::strchr(begin, '\n')) != nullptr;
+         begin = end + 1, ++at) {
       *end = '\0';
       const char* first = begin + std::strspn(begin, " ");
-      if (std::strncmp(first, "def ", 4) == 0) found = false;  // what is above belongs to another function
+      if (std::strncmp(first, "def ", 4) == 0)
+        found = false;  // what is above belongs to another function
       const char* nodes = *first == '#' ? std::strstr(first, kNodes) : nullptr;
       const char* last = nodes != nullptr ? std::strchr(nodes, ']') : nullptr;
       if (last == nullptr) continue;

@@ -11,8 +11,10 @@ namespace {
 
 // Of a type, behind its header: all versions of 3.9 to 3.15 have the same.
 constexpr std::uint32_t kTypeName = 8, kTypeSize = 16, kTypeFlags = 152, kTypeDictionary = 272;
-constexpr std::uint64_t kInlineValues = 1 << 2, kManagedDictionary = 1 << 4, kNumber = 1 << 24, kIsDictionary = 1 << 29;
-constexpr std::uint32_t kCachedKeys[] = {872 - 16, 880 - 16, 880 - 16, 880 - 16, 888 - 16};  // 3.11 to 3.15
+constexpr std::uint64_t kInlineValues = 1 << 2, kManagedDictionary = 1 << 4, kNumber = 1 << 24,
+                        kIsDictionary = 1 << 29;
+constexpr std::uint32_t kCachedKeys[] = {872 - 16, 880 - 16, 880 - 16, 880 - 16,
+                                         888 - 16};  // 3.11 to 3.15
 
 }  // namespace
 
@@ -20,7 +22,8 @@ void* library_of_python() {
   if (dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState") != nullptr) return RTLD_DEFAULT;
   static char path[4096];
   const auto look = [](dl_phdr_info* info, std::size_t, void*) {
-    if (info->dlpi_name == nullptr || std::strstr(info->dlpi_name, "/libpython3") == nullptr) return 0;
+    if (info->dlpi_name == nullptr || std::strstr(info->dlpi_name, "/libpython3") == nullptr)
+      return 0;
     std::strncpy(path, info->dlpi_name, sizeof path - 1);
     return 1;
   };
@@ -30,7 +33,9 @@ void* library_of_python() {
 bool Interpreter::find(const OwnMemory& memory, const char*& why) {
   namespace known = wire::cpython;
   void* library = library_of_python();
-  const auto address = [&](const char* name) { return reinterpret_cast<std::uint64_t>(dlsym(library, name)); };
+  const auto address = [&](const char* name) {
+    return reinterpret_cast<std::uint64_t>(dlsym(library, name));
+  };
   const auto version = reinterpret_cast<const char* (*)()>(address("Py_GetVersion"));
   const std::uint64_t runtime = address("_PyRuntime");
   this_thread = reinterpret_cast<void* (*)()>(address("PyGILState_GetThisThreadState"));
@@ -40,8 +45,8 @@ bool Interpreter::find(const OwnMemory& memory, const char*& why) {
   cell_type = address("PyCell_Type");
   text_type = address("PyUnicode_Type");
   why = "there is no Python";
-  if (version == nullptr || this_thread == nullptr || finalizing == nullptr || runtime == 0 || code_type == 0 ||
-      cell_type == 0)
+  if (version == nullptr || this_thread == nullptr || finalizing == nullptr || runtime == 0 ||
+      code_type == 0 || cell_type == 0)
     return false;
   const char* text = version();
   why = "this Python is not known";
@@ -61,10 +66,12 @@ bool Interpreter::find(const OwnMemory& memory, const char*& why) {
   return true;
 }
 
-bool Interpreter::text(const OwnMemory& memory, std::uint64_t object, char* into, std::size_t most) const {
+bool Interpreter::text(const OwnMemory& memory, std::uint64_t object, char* into,
+                       std::size_t most) const {
   char head[64];
   const std::size_t bytes = fields.ascii;
-  if (bytes > sizeof head || bytes < fields.state + 4 || !memory.copy(object, head, bytes)) return false;
+  if (bytes > sizeof head || bytes < fields.state + 4 || !memory.copy(object, head, bytes))
+    return false;
   std::uint64_t length = 0, type = 0;
   std::uint32_t state = 0;
   std::memcpy(&type, head + fields.type, sizeof type);
@@ -76,10 +83,14 @@ bool Interpreter::text(const OwnMemory& memory, std::uint64_t object, char* into
   return length == 0 || memory.copy(object + fields.ascii, into, length);
 }
 
-bool Interpreter::type_name(const OwnMemory& memory, std::uint64_t type, char* into, std::size_t most) const {
+bool Interpreter::type_name(const OwnMemory& memory, std::uint64_t type, char* into,
+                            std::size_t most) const {
   std::uint64_t name = 0;
-  if (!memory.copy(type + header() + kTypeName, &name, sizeof name) || !memory.text(name, into, most)) return false;
-  if (const char* dot = std::strrchr(into, '.'); dot != nullptr) std::memmove(into, dot + 1, std::strlen(dot));
+  if (!memory.copy(type + header() + kTypeName, &name, sizeof name) ||
+      !memory.text(name, into, most))
+    return false;
+  if (const char* dot = std::strrchr(into, '.'); dot != nullptr)
+    std::memmove(into, dot + 1, std::strlen(dot));
   return into[0] != '\0';
 }
 
@@ -93,9 +104,11 @@ std::uint64_t Interpreter::dictionary_place(const OwnMemory& memory, std::uint64
   std::uint64_t type = 0, flags = 0;
   if (!flags_of(memory, object, type, flags)) return 0;
   if (minor >= 11 && (flags & kManagedDictionary) != 0)
-    return object - (header() > 16 ? 8 : 24);  // builds without a lock of all threads have another header
+    return object -
+           (header() > 16 ? 8 : 24);  // builds without a lock of all threads have another header
   std::int64_t offset = 0;
-  if (!memory.copy(type + header() + kTypeDictionary, &offset, sizeof offset) || offset <= 0) return 0;
+  if (!memory.copy(type + header() + kTypeDictionary, &offset, sizeof offset) || offset <= 0)
+    return 0;
   return object + static_cast<std::uint64_t>(offset);
 }
 
@@ -103,32 +116,40 @@ std::uint64_t Interpreter::attributes(const OwnMemory& memory, std::uint64_t obj
   std::uint64_t dictionary = 0;
   const std::uint64_t place = dictionary_place(memory, object);
   if (place == 0 || !memory.copy(place, &dictionary, sizeof dictionary)) return 0;
-  return (dictionary & 7) == 0 ? dictionary : 0;  // 3.12 tags attributes that have no dictionary yet
+  return (dictionary & 7) == 0 ? dictionary
+                               : 0;  // 3.12 tags attributes that have no dictionary yet
 }
 
-bool Interpreter::inline_attributes(const OwnMemory& memory, std::uint64_t object, std::uint64_t& keys,
-                                    std::uint64_t& values) const {
+bool Interpreter::inline_attributes(const OwnMemory& memory, std::uint64_t object,
+                                    std::uint64_t& keys, std::uint64_t& values) const {
   std::uint64_t type = 0, flags = 0, size = 0;
-  if (minor < 11 || !flags_of(memory, object, type, flags) || (flags & kManagedDictionary) == 0) return false;
-  if (!memory.copy(type + header() + kCachedKeys[minor - 11], &keys, sizeof keys) || keys == 0) return false;
+  if (minor < 11 || !flags_of(memory, object, type, flags) || (flags & kManagedDictionary) == 0)
+    return false;
+  if (!memory.copy(type + header() + kCachedKeys[minor - 11], &keys, sizeof keys) || keys == 0)
+    return false;
   if (minor >= 13) {  // they follow the instance
     std::uint8_t valid = 0;
-    if ((flags & kInlineValues) == 0 || !memory.copy(type + header() + kTypeSize, &size, sizeof size)) return false;
+    if ((flags & kInlineValues) == 0 ||
+        !memory.copy(type + header() + kTypeSize, &size, sizeof size))
+      return false;
     values = object + (size & 0xffffffff);
     return memory.copy(values + 3, &valid, sizeof valid) && valid == 1;
   }
-  if (!memory.copy(object - (minor == 11 ? 32 : 24), &values, sizeof values) || values == 0) return false;
+  if (!memory.copy(object - (minor == 11 ? 32 : 24), &values, sizeof values) || values == 0)
+    return false;
   values += values & 1;  // tagged by 3.12
   return true;
 }
 
-bool Interpreter::number(const OwnMemory& memory, std::uint64_t object, std::uint32_t& value) const {
+bool Interpreter::number(const OwnMemory& memory, std::uint64_t object,
+                         std::uint32_t& value) const {
   std::uint64_t type = 0, flags = 0, size = 0;
   if (!flags_of(memory, object, type, flags) || (flags & kNumber) == 0) return false;
   if (!memory.copy(object + header(), &size, sizeof size)) return false;
   const std::uint64_t digits = minor >= 12 ? size >> 3 : size, sign = minor >= 12 ? size & 3 : 0;
   value = 0;
-  return digits == 0 || (digits == 1 && sign == 0 && memory.copy(object + header() + 8, &value, sizeof value));
+  return digits == 0 ||
+         (digits == 1 && sign == 0 && memory.copy(object + header() + 8, &value, sizeof value));
 }
 
 bool Interpreter::is_dictionary(const OwnMemory& memory, std::uint64_t object) const {
@@ -143,13 +164,15 @@ Items::~Items() {
 bool Items::read(std::uint64_t dictionary) {
   count_ = 0;
   std::uint64_t both[2];  // keys, values
-  return memory_.copy(dictionary + python_.header() + 16, both, sizeof both) && read(both[0], both[1]);
+  return memory_.copy(dictionary + python_.header() + 16, both, sizeof both) &&
+         read(both[0], both[1]);
 }
 
 bool Items::read_attributes(std::uint64_t object) {
   count_ = 0;
   std::uint64_t keys = 0, values = 0;
-  if (const std::uint64_t dictionary = python_.attributes(memory_, object); dictionary != 0) return read(dictionary);
+  if (const std::uint64_t dictionary = python_.attributes(memory_, object); dictionary != 0)
+    return read(dictionary);
   return python_.inline_attributes(memory_, object, keys, values) && read(keys, values);
 }
 

@@ -1,6 +1,6 @@
-// The CPython of this process, 3.9 to 3.15: where it keeps frames (wire/cpython.hpp), instances and dictionaries. Reads
-// only: nothing of it is called but PyGILState_GetThisThreadState, which looks into a thread's own variable, and
-// Py_IsFinalizing, which reads a word.
+// The CPython of this process, 3.9 to 3.15: where it keeps frames (wire/cpython.hpp), instances and
+// dictionaries. Reads only: nothing of it is called but PyGILState_GetThisThreadState, which looks
+// into a thread's own variable, and Py_IsFinalizing, which reads a word.
 #pragma once
 
 #include <cstddef>
@@ -27,21 +27,26 @@ struct Interpreter {
 
   /// Where an instruction's place stands in a frame.
   [[nodiscard]] std::uint32_t position() const {
-    return fields.instruction != 0 ? fields.instruction : fields.generator + 8;  // f_lasti is behind f_gen
+    return fields.instruction != 0 ? fields.instruction
+                                   : fields.generator + 8;  // f_lasti is behind f_gen
   }
   [[nodiscard]] std::uint32_t header() const { return fields.type + 8; }  ///< of an object
   /// An ASCII text; false for others and for longer ones than `most` - 1.
-  [[nodiscard]] bool text(const OwnMemory& memory, std::uint64_t object, char* into, std::size_t most) const;
+  [[nodiscard]] bool text(const OwnMemory& memory, std::uint64_t object, char* into,
+                          std::size_t most) const;
   /// The name of a type, without what it is in.
-  [[nodiscard]] bool type_name(const OwnMemory& memory, std::uint64_t type, char* into, std::size_t most) const;
+  [[nodiscard]] bool type_name(const OwnMemory& memory, std::uint64_t type, char* into,
+                               std::size_t most) const;
   /// Where an instance has the dictionary of its attributes; 0 where it has none.
   [[nodiscard]] std::uint64_t dictionary_place(const OwnMemory& memory, std::uint64_t object) const;
   [[nodiscard]] std::uint64_t attributes(const OwnMemory& memory, std::uint64_t object) const;
-  /// Where attributes are that have no dictionary (yet): keys of the type, values of the instance. Since 3.11.
-  [[nodiscard]] bool inline_attributes(const OwnMemory& memory, std::uint64_t object, std::uint64_t& keys,
-                                       std::uint64_t& values) const;
+  /// Where attributes are that have no dictionary (yet): keys of the type, values of the instance.
+  /// Since 3.11.
+  [[nodiscard]] bool inline_attributes(const OwnMemory& memory, std::uint64_t object,
+                                       std::uint64_t& keys, std::uint64_t& values) const;
   /// A whole number below 2^30, an enumeration's too.
-  [[nodiscard]] bool number(const OwnMemory& memory, std::uint64_t object, std::uint32_t& value) const;
+  [[nodiscard]] bool number(const OwnMemory& memory, std::uint64_t object,
+                            std::uint32_t& value) const;
   [[nodiscard]] bool is_dictionary(const OwnMemory& memory, std::uint64_t object) const;
 
  private:

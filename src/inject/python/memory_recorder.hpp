@@ -4,9 +4,9 @@
 // It is the one place where code of ours runs in the program's interpreter: functions in globals of
 // their own, run by Py_AddPendingCall between two instructions of the main thread, as a signal
 // handler of Python is. They also learn once which module each tensor of the model belongs to, from
-// the outermost module that is being called then, and, by PyTorch's observer, in which module memory
-// ran out. No hook is set in a module, no name of the program's is written, no thread is made. An
-// error ends in a reason; KeyboardInterrupt goes on to the program.
+// the outermost module that is being called then, and, by PyTorch's observer, in which module
+// memory ran out. No hook is set in a module, no name of the program's is written, no thread is
+// made. An error ends in a reason; KeyboardInterrupt goes on to the program.
 //
 // It begins at the first call of CUDA after torch.cuda is initialised, and needs a main thread that
 // runs Python. A program that records its memory itself keeps its settings; what it recorded is

@@ -15,18 +15,22 @@
 namespace rangescope::inject::python {
 namespace {
 
-constexpr std::int64_t kTrust_ns = 1'000'000'000;  // pages, code and names are looked at again after it
+constexpr std::int64_t kTrust_ns =
+    1'000'000'000;  // pages, code and names are looked at again after it
 constexpr std::size_t kCodes = 1024, kFirstModules = 256, kMostModules = 1 << 15;
 constexpr std::size_t kMostSearched = 4096, kDeepest = 12, kMostReads = 20'000;
 
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
-  const auto product = static_cast<unsigned __int128>(a ^ 0x9e3779b97f4a7c15ull) * (b ^ 0xa0761d6478bd642full);
+  const auto product =
+      static_cast<unsigned __int128>(a ^ 0x9e3779b97f4a7c15ull) * (b ^ 0xa0761d6478bd642full);
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
 struct Level {
-  std::uint64_t self = 0, type = 0;  ///< of a function: its code, and its number; of compiled code: the instruction
-  std::uint64_t arguments = 0;       ///< of a function: the argument that its calls are told apart by
+  std::uint64_t
+      self = 0,
+      type = 0;  ///< of a function: its code, and its number; of compiled code: the instruction
+  std::uint64_t arguments = 0;  ///< of a function: the argument that its calls are told apart by
   bool function = false;
   bool compiled = false;    ///< a function, of Inductor
   std::uint64_t place = 0;  ///< in its call, down to the next module's
@@ -48,9 +52,10 @@ struct Call {
   std::uint64_t arguments = 0, first = 0;
 };
 
-// What an argument said, and the words that led there, each in memory that the ones before it keep. While they are the
-// same, so is the answer. From CPython 3.13 on, a dictionary has no number that each change makes new: there the values
-// of its first items are compared, since reading hundreds at each launch would slow the program.
+// What an argument said, and the words that led there, each in memory that the ones before it keep.
+// While they are the same, so is the answer. From CPython 3.13 on, a dictionary has no number that
+// each change makes new: there the values of its first items are compared, since reading hundreds
+// at each launch would slow the program.
 struct Said {
   struct Link {
     std::uint64_t at = 0, word = 0;
@@ -74,10 +79,13 @@ struct Modules::Thread {
   };
 
   bool frames(const Interpreter& python, const wire::Functions& functions, std::uint64_t state);
-  std::uint64_t kind_of(const Interpreter& python, const wire::Functions& functions, std::uint64_t code);
-  bool name_of(const Interpreter& python, std::uint64_t code, char* function, std::size_t most) const;
+  std::uint64_t kind_of(const Interpreter& python, const wire::Functions& functions,
+                        std::uint64_t code);
+  bool name_of(const Interpreter& python, std::uint64_t code, char* function,
+               std::size_t most) const;
   bool file_of(const Interpreter& python, std::uint64_t code, char* file, std::size_t most) const;
-  std::uint32_t line_of(const Interpreter& python, std::uint64_t code, std::uint64_t instruction) const;
+  std::uint32_t line_of(const Interpreter& python, std::uint64_t code,
+                        std::uint64_t instruction) const;
   Known* slot_of(std::uint32_t around, std::uint64_t self, std::uint64_t type);
   bool grow();
   void forget_numbers() {
@@ -87,8 +95,8 @@ struct Modules::Thread {
   bool children(const Interpreter& python, std::uint64_t object, Items& items, std::size_t& reads);
   bool still(const Interpreter& python, const Known& one, std::uint64_t around);
   std::uint64_t which_of(const Interpreter& python, std::uint64_t object, const char* name);
-  std::uint64_t name_below(const Interpreter& python, std::uint64_t around, std::uint64_t self, char* name,
-                           std::size_t most, Known& made);
+  std::uint64_t name_below(const Interpreter& python, std::uint64_t around, std::uint64_t self,
+                           char* name, std::size_t most, Known& made);
 
   /// What Python keeps where, and what lies there, is looked at again: from `now_ns` on.
   void distrust(std::int64_t now_ns) {
@@ -100,8 +108,9 @@ struct Modules::Thread {
   OwnMemory memory;
   std::int64_t trusted_until_ns = 0;
   std::int64_t names_since_ns = 0;  ///< names that were checked before it are checked again
-  bool without_python = false;      ///< it had no thread state since: Python may have ended and begun anew
-  std::uint32_t starts = 0;         ///< of the modules whose numbers it knows
+  bool without_python =
+      false;  ///< it had no thread state since: Python may have ended, and started again
+  std::uint32_t starts = 0;  ///< of the modules whose numbers it knows
   Code codes[kCodes] = {};
   Level levels[kMostLevels];  ///< of the walk, the innermost first
   std::size_t depth = 0;
@@ -113,19 +122,24 @@ struct Modules::Thread {
   std::size_t room = 0, used = 0;
 };
 
-bool Modules::Thread::name_of(const Interpreter& python, std::uint64_t code, char* function, std::size_t most) const {
+bool Modules::Thread::name_of(const Interpreter& python, std::uint64_t code, char* function,
+                              std::size_t most) const {
   std::uint64_t type = 0, text = 0;
   return memory.copy(code + python.fields.type, &type, sizeof type) && type == python.code_type &&
-         memory.copy(code + python.fields.name, &text, sizeof text) && python.text(memory, text, function, most);
+         memory.copy(code + python.fields.name, &text, sizeof text) &&
+         python.text(memory, text, function, most);
 }
 
-bool Modules::Thread::file_of(const Interpreter& python, std::uint64_t code, char* file, std::size_t most) const {
+bool Modules::Thread::file_of(const Interpreter& python, std::uint64_t code, char* file,
+                              std::size_t most) const {
   std::uint64_t text = 0;
-  return memory.copy(code + python.fields.file, &text, sizeof text) && python.text(memory, text, file, most);
+  return memory.copy(code + python.fields.file, &text, sizeof text) &&
+         python.text(memory, text, file, most);
 }
 
 /// 0: unknown.
-std::uint32_t Modules::Thread::line_of(const Interpreter& python, std::uint64_t code, std::uint64_t instruction) const {
+std::uint32_t Modules::Thread::line_of(const Interpreter& python, std::uint64_t code,
+                                       std::uint64_t instruction) const {
   constexpr std::uint64_t kMostBytes = 1 << 22;
   const wire::cpython::Fields& fields = python.fields;
   std::uint32_t first = 0;
@@ -137,7 +151,8 @@ std::uint32_t Modules::Thread::line_of(const Interpreter& python, std::uint64_t 
     return 0;
   auto* bytes = static_cast<char*>(std::malloc(size));
   const bool read = bytes != nullptr && memory.copy(table + python.header() + 16, bytes, size);
-  const std::uint32_t line = read ? wire::cpython::line_at({bytes, size}, first, instruction - code - fields.bytes) : 0;
+  const std::uint32_t line =
+      read ? wire::cpython::line_at({bytes, size}, first, instruction - code - fields.bytes) : 0;
   std::free(bytes);
   return line;
 }
@@ -151,15 +166,20 @@ std::uint64_t Modules::Thread::kind_of(const Interpreter& python, const wire::Fu
   const auto look = [&]() -> std::uint64_t {
     char name[256], file[4096];
     if (!name_of(python, code, name, sizeof name)) return kOther;
-    const char* function = std::strncmp(name, "Module.", 7) == 0 ? name + 7 : name;  // qualified since 3.11
-    const bool call = std::strcmp(function, "_call_impl") == 0 || std::strcmp(function, "_wrapped_call_impl") == 0;
+    const char* function =
+        std::strncmp(name, "Module.", 7) == 0 ? name + 7 : name;  // qualified since 3.11
+    const bool call = std::strcmp(function, "_call_impl") == 0 ||
+                      std::strcmp(function, "_wrapped_call_impl") == 0;
     const char* plain = std::strrchr(name, '.') != nullptr ? std::strrchr(name, '.') + 1 : name;
-    const bool compiled = std::strcmp(plain, "call") == 0 || std::strncmp(plain, "partition_", 10) == 0;
+    const bool compiled =
+        std::strcmp(plain, "call") == 0 || std::strncmp(plain, "partition_", 10) == 0;
     if (!call && !compiled && !functions.any()) return kOther;
     if (!file_of(python, code, file, sizeof file)) return kOther;
     constexpr char kFile[] = "torch/nn/modules/module.py";
     const std::size_t bytes = std::strlen(file);
-    if (call && bytes >= sizeof kFile - 1 && std::strcmp(file + bytes - (sizeof kFile - 1), kFile) == 0) return kModule;
+    if (call && bytes >= sizeof kFile - 1 &&
+        std::strcmp(file + bytes - (sizeof kFile - 1), kFile) == 0)
+      return kModule;
     if (compiled && is_compiled(file)) return kCompiled;
     const std::size_t number = functions.find(file, name);
     return number != 0 ? kFirstFunction + number : kOther;
@@ -171,18 +191,21 @@ std::uint64_t Modules::Thread::kind_of(const Interpreter& python, const wire::Fu
 }
 
 /// False where they contradict themselves, or are more than the bounds.
-bool Modules::Thread::frames(const Interpreter& python, const wire::Functions& functions, std::uint64_t state) {
+bool Modules::Thread::frames(const Interpreter& python, const wire::Functions& functions,
+                             std::uint64_t state) {
   const wire::cpython::Fields& fields = python.fields;
   depth = 0;
   std::uint64_t frame = 0, place = 0;
   if (!memory.word(state + fields.frame, frame)) return false;
-  if (fields.through >= 0 && frame != 0 && !memory.word(frame + static_cast<std::uint64_t>(fields.through), frame))
+  if (fields.through >= 0 && frame != 0 &&
+      !memory.word(frame + static_cast<std::uint64_t>(fields.through), frame))
     return false;
   const std::uint32_t position = python.position(), bytes = fields.locals + 16;
   for (std::size_t left = kMostFrames; frame != 0; --left) {
     if (left == 0 || !memory.holds(frame, bytes)) return false;
     const auto word = [frame](std::uint32_t offset) { return load(frame + offset); };
-    const std::uint64_t code = word(fields.code) & ~std::uint64_t{7};  // tagged since 3.14, as locals are
+    const std::uint64_t code =
+        word(fields.code) & ~std::uint64_t{7};  // tagged since 3.14, as locals are
     const std::uint64_t at = word(position);
     const std::uint64_t here = fields.instruction != 0 ? at : code + (at & 0xffffffffu);
     place = (place ^ here) * 0x9e3779b97f4a7c15ull;
@@ -190,9 +213,9 @@ bool Modules::Thread::frames(const Interpreter& python, const wire::Functions& f
     const std::uint64_t kind = code != 0 ? kind_of(python, functions, code) : kOther;
     if (kind >= kFirstFunction) {
       // One that calls itself, or another of its name, is one call.
-      const bool same =
-          depth > 0 && levels[depth - 1].type == kind &&
-          (levels[depth - 1].self == code || functions.name_of(kind - kFirstFunction, nullptr) != nullptr);
+      const bool same = depth > 0 && levels[depth - 1].type == kind &&
+                        (levels[depth - 1].self == code ||
+                         functions.name_of(kind - kFirstFunction, nullptr) != nullptr);
       if (!same) {
         if (depth == kMostLevels) return false;
         std::uint64_t object = 0;
@@ -201,11 +224,13 @@ bool Modules::Thread::frames(const Interpreter& python, const wire::Functions& f
         if (functions.by_argument(kind - kFirstFunction, argument, attribute) &&
             memory.word(frame + fields.locals + 8 * argument, object))
           object &= ~std::uint64_t{7};
-        levels[depth++] = {code, kind, object, true, false, here};  // its own: what it calls may be a loop
+        levels[depth++] = {code, kind,  object,
+                           true, false, here};  // its own: what it calls may be a loop
         place = 0;
       }
     } else if (kind == kCompiled) {
-      // `call` has parts of a graph that CUDA graphs keep in functions of their own, partition_0: those launch.
+      // `call` has parts of a graph that CUDA graphs keep in functions of their own, partition_0:
+      // those launch.
       if (depth == 0 || !levels[depth - 1].compiled) {
         if (depth == kMostLevels) return false;
         levels[depth++] = {code, here, 0, true, true, here};
@@ -215,11 +240,13 @@ bool Modules::Thread::frames(const Interpreter& python, const wire::Functions& f
       Level level;
       std::uint64_t self = word(fields.locals) & ~std::uint64_t{7};
       level.arguments = word(fields.locals + 8);
-      if (self != 0 && memory.word(self + fields.type, level.type) && level.type == python.cell_type) {
+      if (self != 0 && memory.word(self + fields.type, level.type) &&
+          level.type == python.cell_type) {
         if (!memory.word(self + python.header(), self)) return false;
         self &= ~std::uint64_t{7};
       }
-      // Before 3.11 a variable that an inner function uses stands elsewhere; then _wrapped_call_impl has it.
+      // Before 3.11 a variable that an inner function uses stands elsewhere; then
+      // _wrapped_call_impl has it.
       if (self != 0) {
         if (!memory.word(self + fields.type, level.type)) return false;
         level.type &= ~std::uint64_t{7};
@@ -244,7 +271,8 @@ Known* Modules::Thread::slot_of(std::uint32_t around, std::uint64_t self, std::u
   if ((used + 1) * 4 > room * 3 && !grow()) return nullptr;
   for (std::size_t at = mix(self ^ around, type);; ++at) {
     Known& slot = known[at & (room - 1)];
-    if (slot.number == 0 || (slot.self == self && slot.around == around && slot.type == type)) return &slot;
+    if (slot.number == 0 || (slot.self == self && slot.around == around && slot.type == type))
+      return &slot;
   }
 }
 
@@ -259,26 +287,30 @@ bool Modules::Thread::grow() {
   Known* smaller = std::exchange(known, larger);
   const std::size_t before = std::exchange(room, size);
   for (std::size_t i = 0; i < before; ++i)
-    if (smaller[i].number != 0) *slot_of(smaller[i].around, smaller[i].self, smaller[i].type) = smaller[i];
+    if (smaller[i].number != 0)
+      *slot_of(smaller[i].around, smaller[i].self, smaller[i].type) = smaller[i];
   std::free(smaller);
   return true;
 }
 
 /// What the `_modules` of a module holds.
-bool Modules::Thread::children(const Interpreter& python, std::uint64_t object, Items& items, std::size_t& reads) {
+bool Modules::Thread::children(const Interpreter& python, std::uint64_t object, Items& items,
+                               std::size_t& reads) {
   reads += 8;
   const std::uint64_t attributes = python.attributes(memory, object);
   if (attributes == 0 || !items.read(attributes)) return false;
   char text[16];
   const auto is_modules = [&](std::uint64_t key) {
     reads += 2;
-    return key != 0 && python.text(memory, key, text, sizeof text) && std::strcmp(text, "_modules") == 0;
+    return key != 0 && python.text(memory, key, text, sizeof text) &&
+           std::strcmp(text, "_modules") == 0;
   };
-  // Most often it is the text of last time, at its place of last time. Each interpreter has its own, and where one has
-  // ended, another text may lie there.
+  // Most often it is the text of last time, at its place of last time. Each interpreter has its
+  // own, and where one has ended, another text may lie there.
   Items::Item item;
   for (std::size_t i = 0; items.item(i, item); ++i)
-    if (item.key != 0 && item.key == modules_key && is_modules(item.key)) return items.read(item.value);
+    if (item.key != 0 && item.key == modules_key && is_modules(item.key))
+      return items.read(item.value);
   for (std::size_t i = 0; items.item(i, item); ++i) {
     if (!is_modules(item.key)) continue;
     modules_key = item.key;
@@ -287,8 +319,8 @@ bool Modules::Thread::children(const Interpreter& python, std::uint64_t object, 
   return false;
 }
 
-/// Whether the module around still holds it there, itself or in a container of its own. What is there when they are
-/// dead may look like it.
+/// Whether the module around still holds it there, itself or in a container of its own. What is
+/// there when they are dead may look like it.
 bool Modules::Thread::still(const Interpreter& python, const Known& one, std::uint64_t around) {
   if (one.key == 0) return true;
   Items items(python, memory);
@@ -300,13 +332,14 @@ bool Modules::Thread::still(const Interpreter& python, const Known& one, std::ui
       if (item.value == child && item.key != 0) return true;
     return false;
   };
-  return (one.holder == around || holds(around, one.holder)) && holds(one.holder, one.self) && item.key == one.key &&
-         item.place == one.place;
+  return (one.holder == around || holds(around, one.holder)) && holds(one.holder, one.self) &&
+         item.key == one.key && item.place == one.place;
 }
 
-/// What the attribute of an argument says of the call (wire/functions.hpp); 0: nothing that is known. The frame holds
-/// the object. For the one that was asked last a few words are compared.
-std::uint64_t Modules::Thread::which_of(const Interpreter& python, std::uint64_t object, const char* name) {
+/// What the attribute of an argument says of the call (wire/functions.hpp); 0: nothing that is
+/// known. The frame holds the object. For the one that was asked last a few words are compared.
+std::uint64_t Modules::Thread::which_of(const Interpreter& python, std::uint64_t object,
+                                        const char* name) {
   std::uint64_t word = 0;
   bool same = object == said.object && said.count > 0;
   for (std::size_t i = 0; same && i < said.count; ++i)
@@ -323,11 +356,13 @@ std::uint64_t Modules::Thread::which_of(const Interpreter& python, std::uint64_t
   std::uint32_t number = 0;
   if (object == 0 || !items.read_attributes(object)) return 0;
   for (std::size_t i = 0; value == 0 && items.item(i, item); ++i)
-    if (item.key != 0 && python.text(memory, item.key, text, sizeof text) && std::strcmp(text, name) == 0)
+    if (item.key != 0 && python.text(memory, item.key, text, sizeof text) &&
+        std::strcmp(text, name) == 0)
       value = item.value;
   if (value == 0) return 0;
   led_by(object + python.fields.type);
-  if (const std::uint64_t place = python.dictionary_place(memory, object); place != 0) led_by(place);
+  if (const std::uint64_t place = python.dictionary_place(memory, object); place != 0)
+    led_by(place);
   if (const std::uint64_t dictionary = python.attributes(memory, object); dictionary != 0) {
     led_by(dictionary + python.header() + 16);
     led_by(dictionary + python.header() + 24);
@@ -339,20 +374,25 @@ std::uint64_t Modules::Thread::which_of(const Interpreter& python, std::uint64_t
   if (python.number(memory, value, number)) {
     which = number;
   } else if (python.is_dictionary(memory, value) && items.read(value)) {
-    led_by(value + python.header());                             // how many
-    if (python.minor < 13) led_by(value + python.header() + 8);  // a number of its own for each change
-    for (std::size_t i = 0; items.item(i, item); ++i) {          // bits: requests that are filled, that make a token
+    led_by(value + python.header());  // how many
+    if (python.minor < 13)
+      led_by(value + python.header() + 8);  // a number of its own for each change
+    for (std::size_t i = 0; items.item(i, item);
+         ++i) {  // bits: requests that are filled, that make a token
       if (item.value == 0 || !python.number(memory, item.value, number)) continue;
       which |= number > 1 ? 1 : number == 1 ? 2 : 0;
-      if (python.minor >= 13) led_by(item.value_at);  // 1 is one object as long as the interpreter runs
+      if (python.minor >= 13)
+        led_by(item.value_at);  // 1 is one object as long as the interpreter runs
     }
   }
   return said.which = which;
 }
 
-/// The key of `self` in the `_modules` that holds it, with the names from `around` on; 0 where it is not below it.
-std::uint64_t Modules::Thread::name_below(const Interpreter& python, std::uint64_t around, std::uint64_t self,
-                                          char* name, std::size_t most, Known& made) {
+/// The key of `self` in the `_modules` that holds it, with the names from `around` on; 0 where it
+/// is not below it.
+std::uint64_t Modules::Thread::name_below(const Interpreter& python, std::uint64_t around,
+                                          std::uint64_t self, char* name, std::size_t most,
+                                          Known& made) {
   struct Searched {
     std::uint64_t object, key;
     std::uint32_t from, depth;
@@ -376,7 +416,8 @@ std::uint64_t Modules::Thread::name_below(const Interpreter& python, std::uint64
         std::uint64_t key = item.key;
         bool whole = true;
         for (std::size_t of = next;; of = list[of].from) {
-          whole = whole && python.text(memory, key, text, sizeof text) && std::strlen(text) + 1 < at;
+          whole =
+              whole && python.text(memory, key, text, sizeof text) && std::strlen(text) + 1 < at;
           if (!whole) break;
           if (name[at] != '\0') name[--at] = '.';
           at -= std::strlen(text);
@@ -392,7 +433,8 @@ std::uint64_t Modules::Thread::name_below(const Interpreter& python, std::uint64
         break;
       }
       if (count < kMostSearched && list[next].depth < kDeepest)
-        list[count++] = {item.value, item.key, static_cast<std::uint32_t>(next), list[next].depth + 1};
+        list[count++] = {item.value, item.key, static_cast<std::uint32_t>(next),
+                         list[next].depth + 1};
     }
   }
   std::free(list);
@@ -420,7 +462,8 @@ bool Modules::start(std::size_t levels, const char*& why) {
 Here Modules::here(std::int64_t now_ns) {
   const auto state = reinterpret_cast<std::uint64_t>(python_.this_thread());
   Mine* slot = threads_.mine();
-  if (state == 0) return slot != nullptr && slot->thread != nullptr ? here(*slot->thread, 0, now_ns) : Here{};
+  if (state == 0)
+    return slot != nullptr && slot->thread != nullptr ? here(*slot->thread, 0, now_ns) : Here{};
   // The end of Python frees the states of daemon threads that are in C, and does not tell them.
   if (python_.finalizing() != 0) [[unlikely]] {
     untold_.fetch_add(1, std::memory_order_relaxed);
@@ -443,7 +486,8 @@ Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
     return {};
   }
   const std::uint32_t starts = starts_.load(std::memory_order_relaxed);
-  if (const bool stale = std::exchange(thread.starts, starts) != starts; stale || now_ns > thread.trusted_until_ns) {
+  if (const bool stale = std::exchange(thread.starts, starts) != starts;
+      stale || now_ns > thread.trusted_until_ns) {
     if (stale) thread.forget_numbers();
     thread.distrust(now_ns);
   }
@@ -458,7 +502,8 @@ Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
     return {};
   }
   Here out;
-  for (std::size_t i = 0; i < thread.depth; ++i) out.called = out.called || !thread.levels[i].function;
+  for (std::size_t i = 0; i < thread.depth; ++i)
+    out.called = out.called || !thread.levels[i].function;
   bool same = true;
   const std::size_t depth = std::min(thread.depth, levels_);
   for (std::size_t i = 0; i < depth; ++i) {
@@ -468,28 +513,34 @@ Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
     std::size_t argument = 0;
     const char* attribute = nullptr;
     const bool by_argument = chosen && functions_.by_argument(function, argument, attribute);
-    const std::uint64_t which = by_argument ? thread.which_of(python_, level.arguments, attribute) : 0;
+    const std::uint64_t which =
+        by_argument ? thread.which_of(python_, level.arguments, attribute) : 0;
     const std::uint64_t type = level.type | which << 32;
     Known* known = thread.slot_of(out.module, level.self, type);
     if (known == nullptr) break;
-    const bool checked = known->checked_ns >= thread.names_since_ns && now_ns - known->checked_ns <= kTrust_ns;
+    const bool checked =
+        known->checked_ns >= thread.names_since_ns && now_ns - known->checked_ns <= kTrust_ns;
     if (known->number == 0 || !checked) {
       char name[1024] = {}, text[256];
-      const bool named = level.compiled   ? thread.file_of(python_, level.self, name, sizeof name)
-                         : level.function ? thread.name_of(python_, level.self, text, sizeof text)
-                                          : python_.type_name(thread.memory, level.type, text, sizeof text);
+      const bool named = level.compiled ? thread.file_of(python_, level.self, name, sizeof name)
+                         : level.function
+                             ? thread.name_of(python_, level.self, text, sizeof text)
+                             : python_.type_name(thread.memory, level.type, text, sizeof text);
       if (!named) break;
       const char* kept = level.compiled ? name : text;
       const std::uint64_t kind = fnv1a(kept, std::strlen(kept));
       std::size_t outer = thread.depth - i;  // the module around it
       while (outer < thread.depth && thread.levels[outer].function) ++outer;
-      const std::uint64_t around = !level.function && outer < thread.depth ? thread.levels[outer].self : 0;
+      const std::uint64_t around =
+          !level.function && outer < thread.depth ? thread.levels[outer].self : 0;
       if (known->number == 0 || known->kind != kind || !thread.still(python_, *known, around)) {
         Known made{level.self, type, out.module, 0, 0, 0, 0, 0, kind};
-        if (around != 0) made.key = thread.name_below(python_, around, level.self, name, sizeof name, made);
+        if (around != 0)
+          made.key = thread.name_below(python_, around, level.self, name, sizeof name, made);
         const char* shown = chosen && !by_argument ? functions_.name_of(function, text) : text;
         if (by_argument) functions_.name_of(function, which, text, sizeof text);
-        if (level.compiled && !source_nodes(name, thread.line_of(python_, level.self, level.type), text, sizeof text))
+        if (level.compiled &&
+            !source_nodes(name, thread.line_of(python_, level.self, level.type), text, sizeof text))
           std::strcpy(text, "compiled code");
         made.number = define_(user_, out.module, made.key != 0 ? name : "", shown, level.function);
         if (made.number == 0) break;
@@ -501,9 +552,10 @@ Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
     out.module = known->number;
     Call& call = thread.calls[i];
     const bool inner = thread.depth - 1 - i > 0;
-    const std::uint64_t place = mix(level.place, inner ? thread.levels[thread.depth - 2 - i].self : 0);
-    same = same && i < before && call.number == known->number && call.arguments == level.arguments &&
-           !(call.moved && place == call.first);
+    const std::uint64_t place =
+        mix(level.place, inner ? thread.levels[thread.depth - 2 - i].self : 0);
+    same = same && i < before && call.number == known->number &&
+           call.arguments == level.arguments && !(call.moved && place == call.first);
     if (same) {
       call.moved = call.moved || place != call.first;
       ++out.same;

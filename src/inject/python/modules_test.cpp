@@ -1,5 +1,5 @@
-// The walk over frames that are none: whatever lies there, it ends, and reads nothing that is not there. Real frames:
-// tests/modules.
+// The walk over frames that are none: whatever lies there, it ends, and reads nothing that is not
+// there. Real frames: tests/modules.
 #include "inject/python/modules.hpp"
 
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@
 namespace rangescope::inject::python {
 namespace modules_test {
 
-/// A process as CPython 3.12 lays it out: a thread, frames of Module._call_impl, a module in each, and their names, in
-/// one piece of memory, as words.
+/// A process as CPython 3.12 lays it out: a thread, frames of Module._call_impl, a module in each,
+/// and their names, in one piece of memory, as words.
 class Image {
  public:
   static constexpr std::size_t kWords = 4096;
@@ -40,7 +40,8 @@ class Image {
     std::memcpy(&words[kTypeName], "torch.Layer", 12);
     std::size_t before = kCframe;  // cframe's first word leads to the innermost
     for (std::size_t i = modules; i-- > 0;) {
-      const std::size_t frame = kFrames + i * 16, self = kSelves + i * 4, dictionary = kDictionaries + i * 32;
+      const std::size_t frame = kFrames + i * 16, self = kSelves + i * 4,
+                        dictionary = kDictionaries + i * 32;
       words[before == kCframe ? kCframe : before + 1] = at(frame);
       before = frame;
       words[frame] = at(kCode);
@@ -66,7 +67,8 @@ class Image {
     chosen = "other|prefill|decode|mixed=*Runner.run@1._modules";
   }
 
-  /// Python has ended and begun anew: where the text "_modules" was lies another one, and the names are others.
+  /// Python has ended and begun anew: where the text "_modules" was lies another one, and the names
+  /// are others.
   void begin_anew() {
     text(kModules, "_buffers");
     text(kNewModules, "_modules");
@@ -91,7 +93,8 @@ class Image {
     std::string told, functions = chosen, off = "off";
     Modules modules(
         [](void* user, std::uint32_t around, const char* name, const char* type, bool) {
-          *static_cast<std::string*>(user) += std::to_string(around) + ":" + name + ":" + type + " ";
+          *static_cast<std::string*>(user) +=
+              std::to_string(around) + ":" + name + ":" + type + " ";
           return around + 1;
         },
         &told);
@@ -109,12 +112,14 @@ class Image {
     return told + std::to_string(here.module) + (modules.untold() > 0 ? " untold" : "");
   }
 
-  [[nodiscard]] std::uint64_t at(std::size_t word) const { return reinterpret_cast<std::uint64_t>(&words[word]); }
+  [[nodiscard]] std::uint64_t at(std::size_t word) const {
+    return reinterpret_cast<std::uint64_t>(&words[word]);
+  }
 
-  static constexpr std::size_t kThread = 16, kCframe = 64, kCode = 80, kName = 128, kFile = 144, kModules = 176,
-                               kNothing = 4, kNewModules = 188, kType = 200, kTypeName = 240, kCodeType = 250,
-                               kCellType = 251, kTextType = 252, kFrames = 256, kSelves = 1280, kTexts = 1792,
-                               kDictionaries = 2304;
+  static constexpr std::size_t kThread = 16, kCframe = 64, kCode = 80, kName = 128, kFile = 144,
+                               kModules = 176, kNothing = 4, kNewModules = 188, kType = 200,
+                               kTypeName = 240, kCodeType = 250, kCellType = 251, kTextType = 252,
+                               kFrames = 256, kSelves = 1280, kTexts = 1792, kDictionaries = 2304;
   std::string chosen;
   std::vector<std::uint64_t> words = std::vector<std::uint64_t>(kWords, 0);
   Interpreter python;
@@ -176,7 +181,8 @@ TEST(PythonModules, ABatchIsNamedByWhatItHolds) {
   EXPECT_EQ(image.walk(), "0::other 1");
 }
 
-/// A page that no one may read lies behind the image; words become addresses near and far, sizes, and noise.
+/// A page that no one may read lies behind the image; words become addresses near and far, sizes,
+/// and noise.
 void attack(bool batches) {
   std::mt19937_64 random(20);
   void* forbidden = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -191,13 +197,17 @@ void attack(bool batches) {
   for (int round = 0; round < 5000; ++round) {
     Image image = make();
     for (int changes = 1 + static_cast<int>(random() % 4); changes > 0; --changes) {
-      std::uint64_t& word = image.words[Image::kThread + random() % (Image::kWords - Image::kThread)];
+      std::uint64_t& word =
+          image.words[Image::kThread + random() % (Image::kWords - Image::kThread)];
       std::uint64_t* where = &word;
       if (random() % 2 == 0)  // where something is
-        while (*where == 0) where = &image.words[Image::kThread + random() % (Image::kWords - Image::kThread)];
+        while (*where == 0)
+          where = &image.words[Image::kThread + random() % (Image::kWords - Image::kThread)];
       switch (random() % 6) {
         case 0: *where = random(); break;
-        case 1: *where = reinterpret_cast<std::uint64_t>(forbidden) + random() % 8192 / 8 * 8; break;
+        case 1:
+          *where = reinterpret_cast<std::uint64_t>(forbidden) + random() % 8192 / 8 * 8;
+          break;
         case 2: *where = image.at(random() % Image::kWords); break;
         case 3: *where ^= std::uint64_t{1} << random() % 64; break;
         case 4: *where = ~std::uint64_t{0} - random() % 64; break;

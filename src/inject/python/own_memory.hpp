@@ -1,7 +1,7 @@
-// Reads of this process's own memory that cannot fault, whatever the address: the kernel copies (process_vm_readv), or
-// it was asked once whether the page can be read. What is asked for is kept for as long as forget() is not called: use
-// word() for what cannot go away meanwhile, as frames of the calling thread and what they hold, and copy() for the
-// rest.
+// Reads of this process's own memory that cannot fault, whatever the address: the kernel copies
+// (process_vm_readv), or it was asked once whether the page can be read. What is asked for is kept
+// for as long as forget() is not called: use word() for what cannot go away meanwhile, as frames of
+// the calling thread and what they hold, and copy() for the rest.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,8 @@
 namespace rangescope::inject::python {
 
 /// A word of what is nobody's object here: sanitizers know nothing of it.
-__attribute__((no_sanitize("address"), no_sanitize("thread"))) inline std::uint64_t load(std::uint64_t address) {
+__attribute__((no_sanitize("address"), no_sanitize("thread"))) inline std::uint64_t load(
+    std::uint64_t address) {
   using Word [[gnu::may_alias]] = std::uint64_t;
   return *reinterpret_cast<const Word*>(address);
 }

@@ -1,7 +1,8 @@
-// One T for each thread that asks, passed on to a later thread when its owner ends: programs make thousands of threads.
+// One T for each thread that asks, passed on to a later thread when its owner ends: programs make
+// thousands of threads.
 //
-// No lock. The first mine() of a thread looks through all there are; memory is that of the most threads at once, and
-// never given back. A T keeps its state from owner to owner.
+// No lock. The first mine() of a thread looks through all there are; memory is that of the most
+// threads at once, and never given back. A T keeps its state from owner to owner.
 #pragma once
 
 #include <pthread.h>
@@ -27,7 +28,8 @@ class PerThread {
   }
   template <typename Use>
   void each(const Use& use) {
-    for (Held* held = all_.load(std::memory_order_acquire); held != nullptr; held = held->next) use(held->value);
+    for (Held* held = all_.load(std::memory_order_acquire); held != nullptr; held = held->next)
+      use(held->value);
   }
 
  private:
@@ -36,7 +38,9 @@ class PerThread {
     Held* next = nullptr;
     std::atomic<bool> taken{true};
   };
-  static void give_back(void* held) { static_cast<Held*>(held)->taken.store(false, std::memory_order_release); }
+  static void give_back(void* held) {
+    static_cast<Held*>(held)->taken.store(false, std::memory_order_release);
+  }
 
   Held* take() {
     if (!usable_) return nullptr;

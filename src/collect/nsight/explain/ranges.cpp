@@ -105,6 +105,39 @@ std::vector<std::string> meant_by(const auto& parts, bool slash) {
   return right;
 }
 
+/// A start/end expression is correct; but most ranges are push/pop, and then it matches nothing.
+void judge_start_end(Explaining& about, const std::string& name, const std::string& written,
+                     const model::RangeExpression& expression) {
+  CommandLine& line = about.line;
+  const model::RangeExpression::Parts& parts = expression.parts();
+  std::vector<std::string> right;
+  const bool several = parts.elements.size() > 1;
+  if (several) {
+    for (const auto& element : parts.elements) {
+      std::string one = parts.regex ? "regex:" : "";
+      if (parts.domain) one += *parts.domain + "@";
+      one += (parts.regex ? element.text : model::escape_range_name(element.text)) + "/";
+      if (model::RangeExpression::parse(one)) right.push_back(one);
+    }
+  } else if (auto normalized = model::normalize(written)) {
+    for (const auto& term : normalized->terms)
+      if (term.push_pop) right.push_back(*term.push_pop);
+  }
+  const auto all = line.values(name);
+  if (right.empty() || std::any_of(right.begin(), right.end(), [&](const std::string& each) {
+        return std::find(all.begin(), all.end(), each) != all.end();
+      }))
+    return;  // both kinds are named: whoever wrote it knows
+  about.warn(
+      several ? "comma_means_both" : "missing_slash",
+      name + " " + base::shell_quote(written) +
+          (several ? " matches while all of these start/end ranges are open"
+                   : " has no slash: it names start/end ranges only"),
+      "Write " + quoted_list(name, right) + (several ? " for any of these push/pop ranges" : " for push/pop ranges"));
+  right.push_back(written);
+  replace(line, name, written, right);
+}
+
 void judge(Explaining& about, const std::string& name, const std::string& written) {
   using enum model::Grade;
   CommandLine& line = about.line;
@@ -154,33 +187,7 @@ void judge(Explaining& about, const std::string& name, const std::string& writte
                 {*right});
   }
   if (parsed->parts().kind == model::RangeKind::kPushPop) return;
-  // A start/end expression is correct; but most ranges are push/pop, and then it matches nothing.
-  std::vector<std::string> right;
-  const bool several = parsed->parts().elements.size() > 1;
-  if (several) {
-    for (const auto& element : parsed->parts().elements) {
-      std::string one = parsed->parts().regex ? "regex:" : "";
-      if (parsed->parts().domain) one += *parsed->parts().domain + "@";
-      one += (parsed->parts().regex ? element.text : model::escape_range_name(element.text)) + "/";
-      if (model::RangeExpression::parse(one)) right.push_back(one);
-    }
-  } else if (auto normalized = model::normalize(written)) {
-    for (const auto& term : normalized->terms)
-      if (term.push_pop) right.push_back(*term.push_pop);
-  }
-  const auto all = line.values(name);
-  if (right.empty() || std::any_of(right.begin(), right.end(), [&](const std::string& each) {
-        return std::find(all.begin(), all.end(), each) != all.end();
-      }))
-    return;  // both kinds are named: whoever wrote it knows
-  about.warn(
-      several ? "comma_means_both" : "missing_slash",
-      name + " " + base::shell_quote(written) +
-          (several ? " matches while all of these start/end ranges are open"
-                   : " has no slash: it names start/end ranges only"),
-      "Write " + quoted_list(name, right) + (several ? " for any of these push/pop ranges" : " for push/pop ranges"));
-  right.push_back(written);
-  replace(line, name, written, right);
+  judge_start_end(about, name, written, *parsed);
 }
 
 }  // namespace
