@@ -1,5 +1,5 @@
-// Sources of the rules: `nsys profile --help` of 2020.4.3, 2022.4.2 and 2023.4.4, which were run; recorded outputs of
-// 2025.3.1; the 2026 documentation.
+// Sources of the rules: `nsys profile --help` of 2020.4.3, 2022.4.2 and 2023.4.4, which were run;
+// recorded outputs of 2025.3.1; the 2026 documentation.
 #include "collect/nsight/nsys.hpp"
 
 #include <algorithm>
