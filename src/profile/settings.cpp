@@ -142,6 +142,29 @@ void warn_of_idle_keys(const config::Config& config) {
     base::warn(stage + " is off, so there is no use for " + keys + "; add --" + stage);
 }
 
+namespace {
+
+/// Lists that ncu's grammar reads as something else, which most programs do not have.
+void warn_of_a_list(const model::RangeTerm& term) {
+  const std::string written = base::printable(term.written);
+  if (term.written.starts_with(model::kRegexPrefix)) return;
+  const auto list_of = [&](std::string_view separator) {
+    return " For several ranges write '" + base::replace_all(written, separator, ";") + "'";
+  };
+  if (term.written.find('|') != std::string::npos) {
+    const std::string regex = "regex:^(" + written + ")$/";
+    base::warn("'" + written + "' is one name, with a bar in it." + list_of("|") + ", or '" + regex + "'");
+  }
+  const model::RangeExpression::Parts& parts = term.forms.front().parts();
+  const bool start_end = parts.kind == model::RangeKind::kStartEnd;
+  if (start_end && parts.elements.size() > 1) {
+    const std::string reading = "' is chosen while all of these start/end ranges are open.";
+    base::warn("'" + written + reading + list_of(","));
+  }
+}
+
+}  // namespace
+
 base::Result<void> check_ranges(const model::RangeSelection& ranges) {
   for (const model::RangeTerm& term : ranges.include) {
     if (std::ranges::find(ranges.exclude, term) == ranges.exclude.end()) continue;
@@ -150,11 +173,7 @@ base::Result<void> check_ranges(const model::RangeSelection& ranges) {
                       "Name it once: what is excluded is never shown");
   }
   for (const auto* terms : {&ranges.include, &ranges.exclude})
-    for (const model::RangeTerm& term : *terms)
-      if (term.written.find('|') != std::string::npos && !term.written.starts_with("regex:"))
-        base::warn("'" + base::printable(term.written) + "' is one name, with a bar in it. For several ranges write '" +
-                   base::printable(base::replace_all(term.written, "|", ";")) + "', or 'regex:^(" +
-                   base::printable(term.written) + ")$/'");
+    for (const model::RangeTerm& term : *terms) warn_of_a_list(term);
   return {};
 }
 

@@ -61,6 +61,20 @@ TEST(Ranges, OneThatIsIncludedAndExcludedIsRefused) {
   EXPECT_TRUE(check_ranges(*inner));
 }
 
+TEST(Ranges, AListThatIsNoneIsWarnedOf) {
+  const auto said_of = [](const char* written) {
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(check_ranges(*model::RangeSelection::parse({written}, {})));
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_NE(said_of("step,decode").find("For several ranges write 'step;decode'"), std::string::npos);
+  EXPECT_NE(said_of("step|decode").find("For several ranges write 'step;decode'"), std::string::npos);
+  EXPECT_EQ(said_of("step;decode"), "");
+  EXPECT_EQ(said_of("step/,decode/"), "");
+  EXPECT_EQ(said_of("step/decode/"), "");
+  EXPECT_EQ(said_of("regex:^(step|decode)$/"), "");
+}
+
 TEST(Gating, AsksForNsysUnlessSomebodyDecided) {
   EXPECT_EQ(gating_key(composed({})), "");
   EXPECT_EQ(gating_key(composed({"pipeline.nsys.gating_nvtx=true"})), "pipeline.nsys.gating_nvtx");
