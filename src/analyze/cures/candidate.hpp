@@ -86,6 +86,7 @@ Family find_pointwise_chains;                            // chains.cpp
 Family find_fp32_products, find_unaligned_products;      // products.cpp
 Family find_small_copies, find_pageable_copies;          // transfers.cpp
 Family find_allocations, find_batches_on_main_thread;    // host.cpp
+Family find_interpreter_work;                            // interpreter_work.cpp
 Family find_launches;                                    // launches.cpp
 
 /// Of all families, in their order.

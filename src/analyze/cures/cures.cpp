@@ -20,27 +20,17 @@ namespace {
 using replay::Graph;
 
 constexpr Family* kFamilies[] = {
-    find_allocations,
-    find_attention,
-    find_cross_entropy,
-    find_one_hot,
-    find_normalization,
-    find_mask_indexing,
-    find_batches_on_main_thread,
-    find_small_copies,
-    find_pageable_copies,
-    find_values_read,
-    find_synchronizations,
-    find_layout_conversions,
-    find_casts,
-    find_transposed_copies,
-    find_grown_caches,
-    find_tensor_by_tensor,
-    find_products_one_by_one,
-    find_pointwise_chains,
-    find_fp32_products,
-    find_unaligned_products,
-    find_launches,
+    find_allocations,        find_attention,
+    find_cross_entropy,      find_one_hot,
+    find_normalization,      find_mask_indexing,
+    find_interpreter_work,   find_batches_on_main_thread,
+    find_small_copies,       find_pageable_copies,
+    find_values_read,        find_synchronizations,
+    find_layout_conversions, find_casts,
+    find_transposed_copies,  find_grown_caches,
+    find_tensor_by_tensor,   find_products_one_by_one,
+    find_pointwise_chains,   find_fp32_products,
+    find_unaligned_products, find_launches,
 };
 
 /// Less of the loop is no line: it drowns in the noise of runs.

@@ -182,6 +182,50 @@ const Program kPrograms[] = {
        if (s.step() == 0) s.call("cudaHostAlloc", 200 * kUs);
        s.copy(kHostToDevice, 64 << 20, kMs);
      }},
+    {"recompilations",
+     [](Steps& s) {
+       if (s.step() % 2 == 1) s.compute_in("work", 2 * kMs, "/lib/torch/_dynamo/convert_frame.py");
+       s.kernel(kProduct, kMs, kLarge);
+       s.wait();
+     },
+     [](Steps& s) {
+       if (s.step() < 2) s.compute_in("work", 2 * kMs, "/lib/torch/_dynamo/convert_frame.py");
+       s.kernel(kProduct, kMs, kLarge);
+       s.wait();
+     }},
+    {"graph_captures",
+     [](Steps& s) {
+       if (s.step() % 2 == 1) s.compute_in("work", 2 * kMs, "/lib/torch/cuda/graphs.py");
+       s.kernel(kProduct, kMs, kLarge);
+       s.wait();
+     },
+     [](Steps& s) {
+       if (s.step() < 2) s.compute_in("work", 2 * kMs, "/lib/torch/cuda/graphs.py");
+       s.kernel(kProduct, kMs, kLarge);
+       s.wait();
+     }},
+    {"profiler_in_loop",
+     [](Steps& s) {
+       if (s.step() % 2 == 1) s.compute_in("work", 2 * kMs, "/lib/torch/profiler/profiler.py");
+       s.kernel(kProduct, kMs, kLarge);
+       s.wait();
+     },
+     [](Steps& s) {
+       if (s.step() < 2) s.compute_in("work", 2 * kMs, "/lib/torch/profiler/profiler.py");
+       s.kernel(kProduct, kMs, kLarge);
+       s.wait();
+     }},
+    {"checkpoints_in_loop",
+     [](Steps& s) {
+       if (s.step() % 2 == 1) s.compute_in("work", 2 * kMs, "/lib/torch/serialization.py");
+       s.kernel(kProduct, kMs, kLarge);
+       s.wait();
+     },
+     [](Steps& s) {
+       if (s.step() < 2) s.compute_in("work", 2 * kMs, "/lib/torch/serialization.py");
+       s.kernel(kProduct, kMs, kLarge);
+       s.wait();
+     }},
     {"batches_on_main_thread",
      [](Steps& s) {
        s.compute(4 * kMs);

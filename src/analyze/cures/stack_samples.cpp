@@ -58,13 +58,17 @@ bool StackSamples::enters_kernel_from_driver(std::uint32_t stack) const {
   return is_of_driver;
 }
 
-StackSamples::Share StackSamples::share_in_file(const Recording& recording,
-                                                const std::vector<Id>& operations,
-                                                std::string_view path_part) const {
-  const auto is_in_file = [&](std::uint32_t stack) {
+StackSamples::Share StackSamples::share_in_files(
+    const Recording& recording, const std::vector<Id>& operations,
+    std::span<const std::string_view> path_parts) const {
+  const auto is_in_files = [&](std::uint32_t stack) {
     for (; stack != model::kNone; stack = session_.cpu.stacks[stack].parent) {
       const model::CpuFrame& frame = session_.cpu.frames[session_.cpu.stacks[stack].frame];
-      if (session_.strings.view(frame.file).find(path_part) != std::string_view::npos) return true;
+      const std::string_view file = session_.strings.view(frame.file);
+      const bool has_part = std::ranges::any_of(path_parts, [&](std::string_view part) {
+        return file.find(part) != std::string_view::npos;
+      });
+      if (has_part) return true;
     }
     return false;
   };
@@ -72,7 +76,7 @@ StackSamples::Share StackSamples::share_in_file(const Recording& recording,
   for (const Id operation : operations) {
     for (const std::uint32_t stack : in(recording, operation)) {
       ++share.samples;
-      if (is_in_file(stack)) ++share.in_file;
+      if (is_in_files(stack)) ++share.in_files;
     }
   }
   return share;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,12 +26,12 @@ class StackSamples {
     return false;
   }
   /// Of these operations: how many samples there are, and in how many of them a Python function of
-  /// a file whose path has that part is at work.
+  /// a file whose path has one of those parts is at work.
   struct Share {
-    std::size_t samples = 0, in_file = 0;
+    std::size_t samples = 0, in_files = 0;
   };
-  [[nodiscard]] Share share_in_file(const Recording& recording, const std::vector<Id>& operations,
-                                    std::string_view path_part) const;
+  [[nodiscard]] Share share_in_files(const Recording& recording, const std::vector<Id>& operations,
+                                     std::span<const std::string_view> path_parts) const;
   /// A system call that CUDA's driver made, and no launch, copy or wait.
   [[nodiscard]] bool enters_kernel_from_driver(std::uint32_t stack) const;
   /// "make (train.py)": the innermost Python function of most samples; "" where there is none.

@@ -49,12 +49,13 @@ class Steps {
   void compute(std::int64_t ns) { now_ns_ += ns; }
 
   /// The thread is seen three times in that function.
-  void compute_in(std::string_view function, std::int64_t ns) {
+  void compute_in(std::string_view function, std::int64_t ns, std::string_view file = "") {
     model::Session& session = builder_.session;
     model::CpuProfile& cpu = session.cpu;
     if (cpu.threads.empty()) cpu.threads.push_back({1, 1, 0, thread_});
     model::CpuFrame frame;
     frame.name = session.strings.intern(function);
+    frame.file = session.strings.intern(file);
     cpu.frames.push_back(frame);
     cpu.stacks.push_back({model::kNone, static_cast<std::uint32_t>(cpu.frames.size() - 1)});
     for (int part = 1; part <= 3; ++part) {
