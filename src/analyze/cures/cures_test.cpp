@@ -184,45 +184,49 @@ const Program kPrograms[] = {
      }},
     {"recompilations",
      [](Steps& s) {
-       if (s.step() % 2 == 1) s.compute_in("work", 2 * kMs, "/lib/torch/_dynamo/convert_frame.py");
+       if (s.step() % 2 == 1)
+         s.compute_in("_compile", 2 * kMs, "/lib/torch/_dynamo/convert_frame.py");
        s.kernel(kProduct, kMs, kLarge);
        s.wait();
      },
-     [](Steps& s) {
-       if (s.step() < 2) s.compute_in("work", 2 * kMs, "/lib/torch/_dynamo/convert_frame.py");
+     [](Steps& s) {  // calls what was compiled
+       s.compute_in("compile_wrapper", 2 * kMs, "/lib/torch/_dynamo/eval_frame.py");
        s.kernel(kProduct, kMs, kLarge);
        s.wait();
      }},
     {"graph_captures",
      [](Steps& s) {
-       if (s.step() % 2 == 1) s.compute_in("work", 2 * kMs, "/lib/torch/cuda/graphs.py");
+       if (s.step() % 2 == 1) s.compute_in("graph.__exit__", 2 * kMs, "/lib/torch/cuda/graphs.py");
        s.kernel(kProduct, kMs, kLarge);
        s.wait();
      },
-     [](Steps& s) {
-       if (s.step() < 2) s.compute_in("work", 2 * kMs, "/lib/torch/cuda/graphs.py");
+     [](Steps& s) {  // replays what was captured
+       s.compute_in("CUDAGraph.replay", 2 * kMs, "/lib/torch/cuda/graphs.py");
        s.kernel(kProduct, kMs, kLarge);
        s.wait();
      }},
     {"profiler_in_loop",
      [](Steps& s) {
-       if (s.step() % 2 == 1) s.compute_in("work", 2 * kMs, "/lib/torch/profiler/profiler.py");
+       if (s.step() % 2 == 1)
+         s.compute_in("stop_trace", 2 * kMs, "/lib/torch/profiler/profiler.py");
        s.kernel(kProduct, kMs, kLarge);
        s.wait();
      },
-     [](Steps& s) {
-       if (s.step() < 2) s.compute_in("work", 2 * kMs, "/lib/torch/profiler/profiler.py");
+     [](Steps& s) {  // profiles once, by a schedule
+       constexpr const char* kSchedule[] = {"", "",           "", "prepare_trace", "start_trace",
+                                            "", "stop_trace", ""};
+       s.compute_in(kSchedule[s.step()], 2 * kMs, "/lib/torch/profiler/profiler.py");
        s.kernel(kProduct, kMs, kLarge);
        s.wait();
      }},
     {"checkpoints_in_loop",
      [](Steps& s) {
-       if (s.step() % 2 == 1) s.compute_in("work", 2 * kMs, "/lib/torch/serialization.py");
+       if (s.step() % 2 == 1) s.compute_in("save", 2 * kMs, "/lib/torch/serialization.py");
        s.kernel(kProduct, kMs, kLarge);
        s.wait();
      },
-     [](Steps& s) {
-       if (s.step() < 2) s.compute_in("work", 2 * kMs, "/lib/torch/serialization.py");
+     [](Steps& s) {  // reads its batches from files
+       s.compute_in("load", 2 * kMs, "/lib/torch/serialization.py");
        s.kernel(kProduct, kMs, kLarge);
        s.wait();
      }},

@@ -1,5 +1,11 @@
 // What the launching thread does in the loop that is no part of the step: it compiles again,
-// captures a graph again, exports a profile, writes a checkpoint. Samples of its Python files tell.
+// captures a graph again, exports a profile, writes a checkpoint. Samples of its Python functions
+// show it.
+//
+// Files alone do not: torch.load is in the file of torch.save, CUDAGraph.replay in that of
+// captures, and each call of a compiled model passes through torch._dynamo, torch._functorch and
+// torch._inductor. Frames are compiled in convert_frame.py, graphs of the backward pass in graph.py
+// when it first runs. What other threads do is not counted: a thread that saves is the cure.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,32 +21,47 @@ namespace {
 constexpr std::int64_t kLongStretch_ns = 100'000;
 /// The first instances start up: compiling and capturing belongs there.
 constexpr std::size_t kStartUpInstances = 2;
-constexpr std::size_t kFewestInstances = 2;
 constexpr std::size_t kFewestSamples = 3;
 
 struct Culprit {
   std::string_view cure;
   const char* what;  ///< that its thread does
-  std::span<const std::string_view> files;
+  /// Behind the start. Two compilations are often one for a second shape, from which on it is
+  /// dynamic, and one for the last batch.
+  std::size_t fewest_instances;
+  std::span<const CodePlace> places;
 };
 
-constexpr std::string_view kCompiler[] = {"torch/_dynamo/", "torch/_inductor/",
-                                          "torch/_functorch/"};
-constexpr std::string_view kGraphs[] = {"torch/cuda/graphs.py"};
-constexpr std::string_view kProfiler[] = {"torch/profiler/"};
-constexpr std::string_view kCheckpoints[] = {"torch/serialization.py",
-                                             "torch/distributed/checkpoint/", "safetensors/"};
+constexpr CodePlace kCompiler[] = {{"torch/_dynamo/convert_frame.py", ""},
+                                   {"torch/_inductor/graph.py", ""}};
+constexpr CodePlace kCaptures[] = {{"torch/cuda/graphs.py", "__enter__"},
+                                   {"torch/cuda/graphs.py", "__exit__"},
+                                   {"torch/cuda/graphs.py", "capture_begin"},
+                                   {"torch/cuda/graphs.py", "capture_end"},
+                                   {"torch/cuda/graphs.py", "make_graphed_callables"}};
+/// Behind a stretch of profiled steps. Where it starts does not count: a schedule that profiles
+/// once warms up, starts and stops in three instances.
+constexpr CodePlace kProfiler[] = {{"torch/profiler/profiler.py", "stop_trace"},
+                                   {"torch/profiler/profiler.py", "_trace_ready"},
+                                   {"torch/profiler/profiler.py", "export_chrome_trace"},
+                                   {"torch/profiler/profiler.py", "key_averages"}};
+constexpr CodePlace kCheckpoints[] = {
+    {"torch/serialization.py", "save"},
+    {"torch/distributed/checkpoint/state_dict_saver.py", "save"},
+    {"torch/distributed/checkpoint/state_dict_saver.py", "save_state_dict"},
+    {"safetensors/torch.py", "save_file"}};
 constexpr Culprit kCulprits[] = {
-    {"recompilations", "compiles again", kCompiler},
-    {"graph_captures", "captures a CUDA graph again", kGraphs},
-    {"profiler_in_loop", "writes what PyTorch's profiler recorded", kProfiler},
-    {"checkpoints_in_loop", "writes checkpoints", kCheckpoints},
+    {"recompilations", "compiles again", 3, kCompiler},
+    {"graph_captures", "captures a CUDA graph again", 3, kCaptures},
+    {"profiler_in_loop", "writes what PyTorch's profiler recorded", 2, kProfiler},
+    {"checkpoints_in_loop", "writes checkpoints", 2, kCheckpoints},
 };
 
-/// The long stretches of the loop in which most samples are in a culprit's files.
+/// The long stretches of the loop in which most samples are at a culprit's places.
 struct SampledWork {
   Ids stretches;
-  std::size_t instances = 0, samples = 0, culprit_samples = 0;
+  std::size_t instances = 0, last_instance = 0;
+  std::size_t samples = 0, culprit_samples = 0;
 };
 
 SampledWork work_of(const Recording& recording, Findings& findings, const Culprit& culprit) {
@@ -53,43 +74,52 @@ SampledWork work_of(const Recording& recording, Findings& findings, const Culpri
       const bool is_long =
           operation.kind == Kind::kStretch && operation.duration_ns >= kLongStretch_ns;
       if (!is_long || findings.is_claimed(id)) continue;
-      const auto [samples, in_files] =
-          findings.samples().share_in_files(recording, {id}, culprit.files);
-      if (in_files == 0 || 2 * in_files < samples) continue;
+      const auto [samples, at_places] =
+          findings.samples().share_at(recording, {id}, culprit.places);
+      if (at_places == 0 || 2 * at_places < samples) continue;
       work.stretches.push_back(id);
       work.samples += samples;
-      work.culprit_samples += in_files;
+      work.culprit_samples += at_places;
     }
-    if (work.stretches.size() > before) ++work.instances;
+    if (work.stretches.size() == before) continue;
+    ++work.instances;
+    work.last_instance = index;
   }
   return work;
+}
+
+/// What ends in the first half of the loop is a long start-up.
+bool goes_on(const Recording& recording, const Culprit& culprit, const SampledWork& work) {
+  const bool is_repeated =
+      work.instances >= culprit.fewest_instances && work.culprit_samples >= kFewestSamples;
+  return is_repeated && 2 * work.last_instance >= recording.instances().size();
+}
+
+void find_culprit(const Recording& recording, Findings& findings, const Culprit& culprit) {
+  SampledWork work = work_of(recording, findings, culprit);
+  if (!goes_on(recording, culprit, work)) return;
+  const double work_ns = recording.duration_ns(work.stretches);
+  const double left =
+      1 - static_cast<double>(work.culprit_samples) / static_cast<double>(work.samples);
+  findings.claim(work.stretches);
+  Candidate candidate{
+      culprit.cure,
+      fmt::format("the launching thread {} in {} of {} instances ({} in all)", culprit.what,
+                  work.instances, recording.instances().size(), base::format_ns(work_ns)),
+      {},
+      {left, 0, std::min(1.0, left + 0.1)},
+      {{"instances", static_cast<double>(work.instances)},
+       {"samples", static_cast<double>(work.culprit_samples)},
+       {"stretch_ns", work_ns}}};
+  candidate.remedy.shortened = std::move(work.stretches);
+  findings.add(std::move(candidate));
 }
 
 }  // namespace
 
 void find_interpreter_work(const Recording& recording, Findings& findings) {
   if (!recording.has_ranges() || findings.samples().empty()) return;
-  for (const Culprit& culprit : kCulprits) {
-    SampledWork work = work_of(recording, findings, culprit);
-    const bool goes_on =
-        work.instances >= kFewestInstances && work.culprit_samples >= kFewestSamples;
-    if (!goes_on) continue;
-    const double work_ns = recording.duration_ns(work.stretches);
-    const double left =
-        1 - static_cast<double>(work.culprit_samples) / static_cast<double>(work.samples);
-    findings.claim(work.stretches);
-    Candidate candidate{
-        culprit.cure,
-        fmt::format("the launching thread {} in {} of {} instances ({} in all)", culprit.what,
-                    work.instances, recording.instances().size(), base::format_ns(work_ns)),
-        {},
-        {left, 0, std::min(1.0, left + 0.1)},
-        {{"instances", static_cast<double>(work.instances)},
-         {"samples", static_cast<double>(work.culprit_samples)},
-         {"stretch_ns", work_ns}}};
-    candidate.remedy.shortened = std::move(work.stretches);
-    findings.add(std::move(candidate));
-  }
+  for (const Culprit& culprit : kCulprits) find_culprit(recording, findings, culprit);
 }
 
 }  // namespace rangescope::analyze::cures

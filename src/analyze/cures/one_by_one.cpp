@@ -116,10 +116,10 @@ Ids launching_operations(const Recording& recording, const Run& run) {
 /// Names of kernels tell Adam alone. SGD's are additions like any others, but the thread that
 /// launches them is seen in torch.optim.
 bool is_launched_by_optimizer(const Recording& recording, Findings& findings, const Run& run) {
-  constexpr std::string_view kOptimizers[] = {"torch/optim/"};
-  const auto [samples, in_files] = findings.samples().share_in_files(
-      recording, launching_operations(recording, run), kOptimizers);
-  return in_files > 0 && 2 * in_files >= samples;
+  constexpr CodePlace kOptimizers[] = {{"torch/optim/", ""}};
+  const auto [samples, in_optimizer] =
+      findings.samples().share_at(recording, launching_operations(recording, run), kOptimizers);
+  return in_optimizer > 0 && 2 * in_optimizer >= samples;
 }
 
 List list_of(const Recording& recording, Findings& findings, const Run& run) {

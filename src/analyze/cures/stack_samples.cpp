@@ -58,17 +58,23 @@ bool StackSamples::enters_kernel_from_driver(std::uint32_t stack) const {
   return is_of_driver;
 }
 
-StackSamples::Share StackSamples::share_in_files(
-    const Recording& recording, const std::vector<Id>& operations,
-    std::span<const std::string_view> path_parts) const {
-  const auto is_in_files = [&](std::uint32_t stack) {
+bool StackSamples::is_at(std::uint32_t frame, const CodePlace& place) const {
+  const model::CpuFrame& sampled = session_.cpu.frames[frame];
+  if (session_.strings.view(sampled.file).find(place.file_part) == std::string_view::npos)
+    return false;
+  // A qualified name, "graph.__enter__", ends in that of the function.
+  const std::string_view name = session_.strings.view(sampled.name);
+  return place.function.empty() || name.substr(name.rfind('.') + 1) == place.function;
+}
+
+StackSamples::Share StackSamples::share_at(const Recording& recording,
+                                           const std::vector<Id>& operations,
+                                           std::span<const CodePlace> places) const {
+  const auto has_place = [&](std::uint32_t stack) {
     for (; stack != model::kNone; stack = session_.cpu.stacks[stack].parent) {
-      const model::CpuFrame& frame = session_.cpu.frames[session_.cpu.stacks[stack].frame];
-      const std::string_view file = session_.strings.view(frame.file);
-      const bool has_part = std::ranges::any_of(path_parts, [&](std::string_view part) {
-        return file.find(part) != std::string_view::npos;
-      });
-      if (has_part) return true;
+      const std::uint32_t frame = session_.cpu.stacks[stack].frame;
+      if (std::ranges::any_of(places, [&](const CodePlace& place) { return is_at(frame, place); }))
+        return true;
     }
     return false;
   };
@@ -76,7 +82,7 @@ StackSamples::Share StackSamples::share_in_files(
   for (const Id operation : operations) {
     for (const std::uint32_t stack : in(recording, operation)) {
       ++share.samples;
-      if (is_in_files(stack)) ++share.in_files;
+      if (has_place(stack)) ++share.at_places;
     }
   }
   return share;

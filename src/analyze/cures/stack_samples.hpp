@@ -11,6 +11,12 @@
 
 namespace rangescope::analyze::cures {
 
+/// Python functions that are looked for in stacks.
+struct CodePlace {
+  std::string_view file_part;  ///< "torch/serialization.py"
+  std::string_view function;   ///< without its class; "": each of the file
+};
+
 class StackSamples {
  public:
   explicit StackSamples(const model::Session& session);
@@ -25,13 +31,13 @@ class StackSamples {
     }
     return false;
   }
-  /// Of these operations: how many samples there are, and in how many of them a Python function of
-  /// a file whose path has one of those parts is at work.
   struct Share {
-    std::size_t samples = 0, in_files = 0;
+    std::size_t samples = 0, at_places = 0;
   };
-  [[nodiscard]] Share share_in_files(const Recording& recording, const std::vector<Id>& operations,
-                                     std::span<const std::string_view> path_parts) const;
+  /// Of these operations: how many samples there are, and how many have one of these places in
+  /// their stack.
+  [[nodiscard]] Share share_at(const Recording& recording, const std::vector<Id>& operations,
+                               std::span<const CodePlace> places) const;
   /// A system call that CUDA's driver made, and no launch, copy or wait.
   [[nodiscard]] bool enters_kernel_from_driver(std::uint32_t stack) const;
   /// "make (train.py)": the innermost Python function of most samples; "" where there is none.
@@ -46,6 +52,7 @@ class StackSamples {
   };
   [[nodiscard]] std::string_view function_of(std::uint32_t stack) const;
   [[nodiscard]] std::string_view module_of(std::uint32_t stack) const;
+  [[nodiscard]] bool is_at(std::uint32_t frame, const CodePlace& place) const;
 
   const model::Session& session_;
   std::vector<Sample> samples_;  ///< by thread, within it by time

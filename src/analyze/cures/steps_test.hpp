@@ -52,15 +52,15 @@ class Steps {
   void compute_in(std::string_view function, std::int64_t ns, std::string_view file = "") {
     model::Session& session = builder_.session;
     model::CpuProfile& cpu = session.cpu;
-    if (cpu.threads.empty()) cpu.threads.push_back({1, 1, 0, thread_});
     model::CpuFrame frame;
     frame.name = session.strings.intern(function);
     frame.file = session.strings.intern(file);
     cpu.frames.push_back(frame);
     cpu.stacks.push_back({model::kNone, static_cast<std::uint32_t>(cpu.frames.size() - 1)});
+    const std::uint32_t thread = sampled_thread();
     for (int part = 1; part <= 3; ++part) {
       const auto stack = static_cast<std::uint32_t>(cpu.stacks.size() - 1);
-      cpu.samples.push_back({now_ns_ + part * ns / 4, 0, stack});
+      cpu.samples.push_back({now_ns_ + part * ns / 4, thread, stack});
     }
     compute(ns);
   }
@@ -129,6 +129,16 @@ class Steps {
   [[nodiscard]] model::Session& session() { return builder_.session; }
 
  private:
+  /// Index into CpuProfile::threads.
+  std::uint32_t sampled_thread() {
+    std::vector<model::CpuThread>& threads = builder_.session.cpu.threads;
+    const auto found = std::ranges::find(threads, thread_, &model::CpuThread::thread);
+    const auto index = static_cast<std::uint32_t>(found - threads.begin());
+    const std::uint32_t tid = builder_.session.threads[thread_].tid;
+    if (found == threads.end()) threads.push_back({1, tid, 0, thread_});
+    return index;
+  }
+
   analyze::testing::SessionBuilder builder_;
   std::uint32_t process_ = 0, thread_ = 0, other_thread_ = model::kNone;
   std::int64_t now_ns_ = kMs, free_ns_ = 0;
