@@ -5,6 +5,7 @@
 #include "cli/app.hpp"
 #include "cli/bind.hpp"
 #include "cli/destination.hpp"
+#include "cli/measure/measure.hpp"
 #include "cli/subcommand.hpp"
 #include "report/compare/formats.hpp"
 
@@ -13,9 +14,11 @@ namespace {
 
 class Compare final : public Subcommand {
  public:
-  Compare() : Subcommand("compare") {}
+  Compare() : Subcommand("compare", true) {}
+  [[nodiscard]] bool needs_separator() const override { return true; }
   void options(const Arguments& app) override {
-    app.add_option("run", sides_).required().expected(1, 100);
+    app.add_option("run", sides_).expected(1, 100);
+    app.add_count("--measure", turns_);
     bind_comparison(app, from_, options_, renames_);
     app.under("Comparison").add_option("--alpha", options_.alpha).between(0.0001, 0.5);
     choice_.style.top = 30;
@@ -34,9 +37,9 @@ class Compare final : public Subcommand {
   [[nodiscard]] base::Result<int> run() override {
     const auto format = TRY(report::find_comparison_format(choice_.format));
     TRY(finish_comparison(options_, renames_));
-    if (sides_.size() < 2)
-      return base::fail(base::Code::kUsage, "a comparison takes two sides", {},
-                        "Name two runs: rangescope compare A B");
+    options_.in_turns = turns_ > 0;
+    TRY(check_words());
+    if (options_.in_turns) sides_ = TRY(measure_in_turns(program_, turns_, from_.root));
     std::vector<model::Side> sides;
     for (const std::string& written : sides_) {
       auto side = TRY(load_side(written, from_));
@@ -54,7 +57,35 @@ class Compare final : public Subcommand {
   }
 
  private:
+  /// Either commands behind `--measure N --`, or two runs or more.
+  [[nodiscard]] base::Result<void> check_words() const {
+    using Text = std::string;
+    const auto refuse = [](const Text& what, const Text& where, const Text& hint) {
+      return base::fail(base::Code::kUsage, what, where, hint);
+    };
+    const Text measure = "rangescope compare --measure 10 -- ./old :: ./new";
+    if (options_.in_turns) {
+      if (sides_.empty()) return {};
+      const Text what = "with --measure, commands are compared instead of runs";
+      return refuse(what, base::printable(sides_.front()), "Write: " + measure);
+    }
+    if (!program_.empty()) {
+      const Text what = "no program is run without --measure";
+      return refuse(what, "--", "Write: " + measure);
+    }
+    if (sides_.empty()) {
+      const Text hint = "Write: rangescope compare [options] run..., or: " + measure;
+      return refuse("missing: run", {}, hint);
+    }
+    if (sides_.size() == 1) {
+      const Text hint = "Name two runs: rangescope compare A B";
+      return refuse("a comparison takes two sides", {}, hint);
+    }
+    return {};
+  }
+
   std::vector<std::string> sides_, renames_;
+  std::size_t turns_ = 0;
   profile::SideOptions from_;
   analyze::CompareOptions options_;
   ReportChoice choice_;

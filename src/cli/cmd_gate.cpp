@@ -34,7 +34,7 @@ class Gate final : public Subcommand {
     app.add_option("--name", name_);
     app.add_option("--dir", dir_);
     app.add_option("--max-regression", limit_);
-    app.add_flag("--strict", strict_);
+    app.add_flag("--strict", gate_.strict);
     app.add_flag("--any-machine", gate_.any_machine);
     bind_comparison(app, from_, options_, renames_);
     bind_destination(app, choice_);
@@ -70,12 +70,12 @@ class Gate final : public Subcommand {
       });
     };
     const bool nothing = open(false) == std::ssize(judged.checks);
-    if (!nothing && (!strict_ || open(true) == 0)) return 0;
-    return base::fail(
-        base::Code::kNotComparable, nothing ? "no value could be judged" : "not every value could be judged",
-        judged.comparison.sides[1].label,
-        "Repeat both sides more often (rangescope profile --repeat auto -- program), or choose a value with less "
-        "noise: --metric wall_ns.min");
+    if (!nothing && (!gate_.strict || open(true) == 0)) return 0;
+    return base::fail(base::Code::kNotComparable,
+                      nothing ? "no value could be judged" : "not every value could be judged",
+                      judged.comparison.sides[1].label,
+                      "Repeat both sides as the last line says (rangescope profile --repeat N -- app), or choose "
+                      "a value with less noise: --metric wall_ns.min");
   }
 
  private:
@@ -138,9 +138,9 @@ class Gate final : public Subcommand {
   std::string json_, junit_, markdown_, name_ = "main";
   std::vector<std::string> renames_;
   profile::SideOptions from_;
-  analyze::CompareOptions options_ = analyze::gate_comparison();
+  analyze::CompareOptions options_;
   analyze::GateOptions gate_;
-  bool strict_ = false, save_ = false, list_ = false;
+  bool save_ = false, list_ = false;
   ReportChoice choice_;
 };
 

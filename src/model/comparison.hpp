@@ -36,12 +36,22 @@ struct Change {
   bool is_exact = false;  ///< both values were counted: compared as they are, without a test
 };
 
+[[nodiscard]] inline bool is_significant(const Change& change) {
+  return change.standing == Standing::kMore || change.standing == Standing::kLess;
+}
+
 struct ComparedValue {
   std::string tag, title, unit;
   bool per_occurrence = false;                ///< a sum, divided by the number of occurrences
   std::vector<std::optional<double>> values;  ///< of each side: the median over its runs
   std::vector<Change> changes;                ///< of each side but the first
 };
+
+/// Does some side have it?
+[[nodiscard]] inline bool is_known(const ComparedValue& value) {
+  const auto has_number = [](const std::optional<double>& number) { return number.has_value(); };
+  return std::ranges::any_of(value.values, has_number);
+}
 
 /// A function of a region's threads, by its own time on the CPU. Only what sampling makes uncertain is tested.
 struct ComparedFunction {
@@ -67,15 +77,8 @@ struct ComparedRegion {
   std::vector<ComparedChain> chains;        ///< by their frames; sides of which only a report is there have none
   std::vector<double> sample_ns;  ///< what a sample of each side stands for, an occurrence; 0: none were taken
   std::string renamed_from;       ///< its path in the first side, where --rename joined two; else ""
-  bool is_whole_run = false;      ///< no range: DigestRegion::is_whole_run
+  bool is_whole_run = false, is_outside_ranges = false;  ///< as in DigestRegion
 };
-
-/// The whole run has no times of its own: only values that it has on some side are compared.
-[[nodiscard]] inline bool is_compared(const ComparedRegion& region, const ComparedValue& value) {
-  if (!region.is_whole_run) return true;
-  const auto is_known = [](const std::optional<double>& number) { return number.has_value(); };
-  return std::ranges::any_of(value.values, is_known);
-}
 
 /// Kernels of one folded name over the whole run.
 struct ComparedKernel {
@@ -129,6 +132,8 @@ struct Comparison {
   std::size_t tests = 0;  ///< values tested together, of one side
   std::vector<EnvironmentDifference> environment;
   std::vector<ComparedRegion> regions;  ///< on all sides; what changed most first
+  bool in_turns = false;                ///< the runs of the sides were made in turns
+  std::string largest_gone;             ///< the first side's largest range, if the last lacks it
   std::vector<ComparedRegion> missing;  ///< not on all sides
   std::vector<RenameOffer> renames;     ///< offered, not applied
   std::vector<ComparedKernel> kernels;  ///< what changed most first

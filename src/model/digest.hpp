@@ -37,8 +37,8 @@ struct DigestChain {
   std::int64_t samples = 0;
 };
 
-/// Path of the row of the whole run.
-inline constexpr std::string_view kWholeRun = "whole run";
+/// Paths of the rows of the run, which are compared like ranges: the names in the table of regions.
+inline constexpr std::string_view kWholeRun = "whole run", kOutsideRanges = "outside ranges";
 
 struct DigestRegion {
   std::vector<std::string> path;
@@ -50,8 +50,13 @@ struct DigestRegion {
   std::vector<DigestFunction> functions;  ///< the largest kMostFunctions
   std::vector<DigestChain> chains;        ///< only where the run's captures were read
   std::vector<double> wall_ns, busy_ns;   ///< sampled occurrences in time order; busy is empty without GPU data
-  bool is_whole_run = false;              ///< no range: its values are of the run (add_whole_run)
+  bool is_whole_run = false, is_outside_ranges = false;  ///< rows of the run: add_run_rows()
 };
+
+/// Is it a range of the program, and not a row of the run? Of any type that has both flags.
+[[nodiscard]] constexpr bool is_range(const auto& row) {
+  return !row.is_whole_run && !row.is_outside_ranges;
+}
 
 struct DigestKernel {
   std::string name;  ///< demangled where known
@@ -71,9 +76,18 @@ struct Digest {
   bool partial_gpu = false;      ///< GPU work was recorded for a part of the run only
 };
 
-/// Adds the row of the whole run, which has the peak of GPU memory. Without one, or where the
-/// program has a range of that name, there is none.
-void add_whole_run(std::optional<double> peak_memory_bytes, Digest& digest);
+/// What is known of the whole run, or of its time outside ranges.
+struct RunNumbers {
+  std::optional<double> wall_ns, busy_ns;
+  std::optional<double> peak_memory_bytes;  ///< of the fullest GPU
+  double cpu_interval_ns = 0;               ///< as in DigestRegion
+  std::vector<DigestFunction> functions;
+};
+
+/// Adds the rows "outside ranges" and "whole run", of one instance each. A row of which neither the
+/// time nor the memory is known is not added, nor one whose name a range of the program has.
+/// CPU samples outside ranges belong to the whole run where the program has no ranges.
+void add_run_rows(RunNumbers whole_run, RunNumbers outside, Digest& digest);
 
 /// What a person named on the command line: one run, or repeated runs of one program.
 struct Side {

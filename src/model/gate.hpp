@@ -14,7 +14,8 @@ namespace rangescope::model {
 enum class GateVerdict : std::uint8_t { kPassed, kRegressed, kUndecided };
 
 struct GateCheck {
-  std::size_t region = 0, value = 0;  ///< index in Gate::comparison.regions, and in its values
+  std::size_t region = 0, value = 0;    ///< index in Gate::comparison.regions, and in its values
+  std::optional<std::size_t> function;  ///< in the region's functions: judged instead of `value`
   GateVerdict verdict = GateVerdict::kPassed;
   bool hidden = false;  ///< undecided because a regression as large as the limit could hide in the noise
   std::optional<std::size_t> runs_to_decide;  ///< of a hidden one: about so many runs a side would show the limit
@@ -28,6 +29,15 @@ struct Gate {
       GateVerdict::kPassed;       ///< kRegressed when a check is; kUndecided when noise hides one, or none was judged
   std::vector<GateCheck> checks;  ///< regressed ones first, then as the regions stand
 };
+
+[[nodiscard]] inline const ComparedRegion& region_of(const Gate& gate, const GateCheck& check) {
+  return gate.comparison.regions[check.region];
+}
+
+[[nodiscard]] inline const ComparedValue& value_of(const Gate& gate, const GateCheck& check) {
+  const ComparedRegion& region = region_of(gate, check);
+  return check.function ? region.functions[*check.function].self : region.values[check.value];
+}
 
 [[nodiscard]] constexpr std::string_view gate_verdict_name(GateVerdict verdict) {
   constexpr std::string_view kNames[] = {"passed", "regressed", "undecided"};

@@ -123,6 +123,51 @@ const Json* at_tag(const Json& region, std::string_view tag) {
   return at;
 }
 
+std::vector<model::DigestFunction> functions_of(const Json& cpu) {
+  std::vector<model::DigestFunction> out;
+  for (const Json& function : cpu.value("functions", Json::array()))
+    out.push_back({.name = text_in(function, "name"),
+                   .file = text_in(function, "file"),
+                   .module = text_in(function, "module"),
+                   .python = function.value("python", false),
+                   .self_ns = number_of<double>(function, "self_ns")});
+  return out;
+}
+
+/// A number of an object of the report; nothing where it was not measured, or not of the whole run.
+std::optional<double> number_at(const Json& report, const char* object, const char* key) {
+  const auto found = report.find(object);
+  if (found == report.end() || !found->is_object()) return std::nullopt;
+  if (found->value("partial", false)) return std::nullopt;
+  const auto value = found->find(key);
+  if (value == found->end() || !value->is_number()) return std::nullopt;
+  return value->get<double>();
+}
+
+/// Of the fullest GPU of a report.
+std::optional<double> peak_memory_bytes(const Json& report) {
+  std::optional<double> peak_bytes;
+  for (const Json& memory : report.value("memory", Json::array()))
+    peak_bytes = std::max(peak_bytes.value_or(0), number_of<double>(memory, "peak_bytes"));
+  return peak_bytes;
+}
+
+/// As analyze::digest() has them.
+void add_run_rows(const Json& report, Digest& out) {
+  model::RunNumbers whole_run;
+  whole_run.wall_ns = out.run.duration_ns;
+  whole_run.busy_ns = number_at(report, "total", "busy_ns");
+  whole_run.peak_memory_bytes = peak_memory_bytes(report);
+  model::RunNumbers outside;
+  outside.wall_ns = number_at(report, "outside", "wall_ns");
+  outside.busy_ns = number_at(report, "unattributed", "busy_ns");
+  if (const auto interval_ns = number_at(report, "cpu_outside", "interval_ns")) {
+    outside.cpu_interval_ns = *interval_ns;
+    outside.functions = functions_of(report.at("cpu_outside"));
+  }
+  model::add_run_rows(std::move(whole_run), std::move(outside), out);
+}
+
 DigestRegion report_region(const Json& json) {
   DigestRegion region = head_of(json);
   for (const model::Measure& measure : model::measures()) {
@@ -138,9 +183,7 @@ DigestRegion report_region(const Json& json) {
   }
   if (const auto cpu = json.find("cpu"); cpu != json.end() && cpu->is_object()) {
     region.cpu_interval_ns = number_of<double>(*cpu, "interval_ns");
-    for (const Json& function : cpu->value("functions", Json::array()))
-      region.functions.push_back({text_in(function, "name"), text_in(function, "file"), text_in(function, "module"),
-                                  function.value("python", false), number_of<double>(function, "self_ns")});
+    region.functions = functions_of(*cpu);
   }
   const bool gpu = json.contains("gpu") && json["gpu"].is_object();
   if (const auto samples = json.find("samples"); samples != json.end()) {
@@ -150,14 +193,6 @@ DigestRegion report_region(const Json& json) {
     }
   }
   return region;
-}
-
-/// Of the fullest GPU of a report.
-std::optional<double> peak_memory_bytes(const Json& report) {
-  std::optional<double> peak_bytes;
-  for (const Json& memory : report.value("memory", Json::array()))
-    peak_bytes = std::max(peak_bytes.value_or(0), number_of<double>(memory, "peak_bytes"));
-  return peak_bytes;
 }
 
 Digest digest_of_report(const Json& json) {
@@ -183,8 +218,8 @@ Digest digest_of_report(const Json& json) {
     const auto gpu = region.find("gpu");
     if (gpu != region.end() && gpu->is_object()) out.partial_gpu = out.partial_gpu || gpu->value("partial", false);
   }
+  add_run_rows(json, out);
   read_verdict(json, out);
-  model::add_whole_run(peak_memory_bytes(json), out);
   for (const Json& kernel : json.value("kernels", Json::array()))
     out.kernels.push_back(
         {text_in(kernel, "name"), number_of<std::int64_t>(kernel, "calls"), number_of<double>(kernel, "total_ns")});
@@ -208,6 +243,7 @@ Digest digest_of_baseline(const Json& json) {
     one.wall_ns = region.value("wall_ns", std::vector<double>{});
     one.busy_ns = region.value("busy_ns", std::vector<double>{});
     one.is_whole_run = region.value("whole_run", false);
+    one.is_outside_ranges = region.value("outside_ranges", false);
     out.regions.push_back(std::move(one));
   }
   read_verdict(json, out);
@@ -284,6 +320,7 @@ std::string digest_text(const Digest& run, std::size_t samples) {
                  {"wall_ns", thinned(region.wall_ns, samples)},
                  {"busy_ns", thinned(region.busy_ns, samples)}};
     if (region.is_whole_run) json["whole_run"] = true;
+    if (region.is_outside_ranges) json["outside_ranges"] = true;
     if (region.cpu_interval_ns > 0) {
       json["cpu_interval_ns"] = region.cpu_interval_ns;
       for (const model::DigestFunction& function : region.functions)

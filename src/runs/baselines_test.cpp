@@ -45,6 +45,7 @@ TEST_F(Digests, AReportIsReadBack) {
   const auto nvtx = read_report(kGolden / "nvtx.json");
   ASSERT_TRUE(nvtx);
   EXPECT_FALSE(nvtx->regions.front().values.contains("gpu.busy_ns"));  // null is absent, not 0
+  EXPECT_TRUE(nvtx->regions.back().is_whole_run);
 }
 
 TEST_F(Digests, ABaselineIsWhatWasSaved) {
@@ -67,6 +68,8 @@ TEST_F(Digests, ABaselineIsWhatWasSaved) {
     EXPECT_EQ(one.regions[i].path, run->regions[i].path);
     EXPECT_EQ(one.regions[i].kind, run->regions[i].kind);
     EXPECT_EQ(one.regions[i].values, run->regions[i].values);
+    EXPECT_EQ(one.regions[i].is_whole_run, run->regions[i].is_whole_run);
+    EXPECT_EQ(one.regions[i].is_outside_ranges, run->regions[i].is_outside_ranges);
   }
   EXPECT_EQ(one.regions[0].wall_ns.size(), 10u);
   EXPECT_EQ(one.regions[0].wall_ns[9], 900);

@@ -160,9 +160,9 @@ class Compare(unittest.TestCase):
             json.dump(report, f)
         result = self.json("same1", "renamed")
         self.assertEqual([(o["from"], o["to"]) for o in result["renames"]], [("step > mlp", "step > ffn")])
-        self.assertEqual(len(result["regions"]), 5)
+        self.assertEqual(len(cases.compared_ranges(result)), 5)
         result = self.json("same1", "renamed", "--rename", "mlp=ffn")
-        self.assertEqual((len(result["regions"]), result["renames"], result["missing"]), (6, [], []))
+        self.assertEqual((len(cases.compared_ranges(result)), result["renames"], result["missing"]), (6, [], []))
 
     def test_predicted_and_realised(self):
         """A recording whose fix was measured (tests/golden/savings/README.md), and the same with the time that came of it."""
@@ -198,6 +198,99 @@ class Compare(unittest.TestCase):
             shown = self.tool("compare", "before.json", "after.json", "-f", form).stdout
             self.assertRegex(shown, r"loop\S*: predicted 4\.\d+ ± 1\.\d+ ms instead of \d\d\.\d+ ms, realised 3\.\d+ ms: GELU by hand")
 
+    def test_the_whole_run_is_a_row_like_any_other(self):
+        result = self.json("same1", "slow", "--region", "whole run")
+        self.assertEqual([(r["path"], r["whole_run"]) for r in result["regions"]], [(["whole run"], True)])
+        runs = self.path("same1", os.listdir(self.path("same1"))[0], "repeats")
+        took = [load(f"{runs}/00{i}/report.json")["run"]["duration_ns"] for i in range(1, REPEATS + 1)]
+        self.assertAlmostEqual(result["regions"][0]["values"]["wall_ns.median"]["values"][0], statistics.median(took), places=3)
+        self.assertIn("outside ranges", self.tool("compare", "same1", "slow", "--include", "outside ranges").stdout)
+
+    def test_compare_and_gate_find_the_same(self):
+        result = self.json("same1", "slow")
+        found = {(" > ".join(r["path"]), tag) for r in result["regions"] for tag, value in r["values"].items()
+                 if value["changes"][0]["standing"] == "more"}
+        self.tool("gate", "-b", "same1", "slow", "--max-regression", "0.0001%", "--json", "agree.json")
+        gate = load(self.path("agree.json"))
+        self.assertEqual(json_schema.errors(gate, self.schema), [])
+        regressed = {(c["path"], c["metric"]) for c in gate["checks"] if c["verdict"] == "regressed" and "function" not in c}
+        self.assertEqual(regressed, found)
+        self.assertIn(("step > mlp", "wall_ns.median"), found)
+        self.assertEqual(gate["comparison"]["text"], result["text"])
+
+    def test_a_shell_around_the_command_is_no_other_program(self):
+        done = self.tool("profile", "-q", "--runs", "shell", "--", "bash", "-c", f"exec '{STEADY}' 20 0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([d["what"] for d in self.json("same1", "shell")["environment"]], [])
+        done = self.tool("profile", "-q", "--runs", "shell2", "--", "bash", "-c", f"'{STEADY}' 20 0; true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("program", [d["what"] for d in self.json("same1", "shell2")["environment"]])
+
+    def baseline(self, name, change):
+        """That of same1, after `change(run, its number, its regions by path)`."""
+        saved = self.tool("gate", "--save", "--name", name, "same1")
+        self.assertEqual(saved.returncode, 0, saved.stderr)
+        path = self.path(saved.stdout.strip())
+        kept = load(path)
+        for number, run in enumerate(kept["runs"]):
+            change(run, number, {tuple(r["path"]): r for r in run["regions"]})
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(kept, f)
+        return path
+
+    def test_strict_misses_the_largest_range(self):
+        def add(run, _, regions):
+            largest = json.loads(json.dumps(regions["step",]))
+            largest["path"] = ["epoch"]
+            largest["values"]["wall_ns.inclusive"] *= 2
+            run["regions"].append(largest)
+        gone = self.baseline("gone", add)
+        only = ("--metric", "wall_ns.median", "--max-regression", "900%")
+        done = self.tool("gate", "-b", gone, "same1", *only)
+        self.assertNotIn("largest", done.stderr)
+        done = self.tool("gate", "-b", gone, "same1", "--strict", *only)
+        self.assertEqual(done.returncode, 82, done.stdout)
+        self.assertIn("the largest range of the baseline is gone: epoch", done.stderr)
+        done = self.tool("gate", "-b", gone, "same1", "--strict", "--include", "step")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_the_gate_says_its_rule_where_it_fails_what_is_below_the_limit(self):
+        def noisy(factors):
+            def change(_, number, regions):
+                regions["step", "mlp"]["values"]["wall_ns.median"] = 200_000 * factors[number]
+            return change
+        before = self.baseline("before", noisy((1, 1.002, 0.998, 1.001)))
+        after = self.baseline("after", noisy((1.035, 1.04, 1.042, 1.054)))
+        done = self.tool("gate", "-b", before, after, "--region", "mlp", "--metric", "wall_ns.median")
+        self.assertEqual(done.returncode, 81, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"1 value below 5 % failed, too: an increase that is statistically significant")
+        wide = self.baseline("wide", noisy((0.9, 1.2, 1, 1.1)))
+        done = self.tool("gate", "-b", before, wide, "--region", "mlp", "--metric", "wall_ns.median")
+        runs = re.search(r"about (\d+) runs per side decide \(profile --repeat (\d+)\)", done.stdout)
+        self.assertEqual(runs[1], runs[2], done.stdout)
+
+    def test_measured_in_turns(self):
+        done = self.tool("compare", "--measure", 4, "--runs", "turns", "-f", "json", "--", STEADY, 20, 0, "::", STEADY, 20, 2000)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertEqual(json_schema.errors(result, self.schema), [])
+        self.assertTrue(result["in_turns"])
+        self.assertEqual([(side["runs"], side["command"]) for side in result["sides"]],
+                         [(4, [STEADY, "20", "0"]), (4, [STEADY, "20", "2000"])])
+        self.assertRegex(result["text"], r"^(B is \d+\.\d\d ± \d+\.\d\d times (slower|faster)|A and B take the same time.*); mlp x 2\d")
+        started = sorted((load(f"{side['label']}/{run}/report.json")["run"]["start_unix_ns"], side["label"][-1])
+                         for side in ({"label": self.path(s["label"])} for s in result["sides"]) for run in os.listdir(side["label"])
+                         if run[0].isdigit())
+        self.assertEqual("".join(letter for _, letter in started), "ABBAABBA")
+        self.assertFalse([note for note in result["notes"] if "moved alike" in note])
+        again = self.json(*[side["label"] for side in result["sides"]])
+        self.assertFalse(again["in_turns"])
+        for words, code, text in (((STEADY, 20), 64, "two commands"), ((STEADY, 20, "::"), 64, "two commands"),
+                                  ((VICTIM, "::", VICTIM, "exit", "7"), 82, "the program failed (exit code 7)")):
+            done = self.tool("compare", "--measure", 2, "--runs", "turns", "--", *words)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(text, done.stderr)
+
     def test_refused_with_82(self):
         done = self.tool("profile", "-q", "--runs", "other", "--", VICTIM)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -225,7 +318,7 @@ class Compare(unittest.TestCase):
         result = self.json("same1", saved.stdout.strip())
         self.assertTrue(all(v["changes"][0]["ratio"] == 1 for r in result["regions"] for v in r["values"].values()))
 
-        self.assertEqual(self.tool("gate", "-b", "main", "--max-regression", "5%", "same2").returncode, 0)
+        self.assertEqual(self.tool("gate", "-b", "main", "--max-regression", "5%", "--include", "step", "same2").returncode, 0)
         done = self.tool("gate", "-b", "main", "--max-regression", "50%", "--json", "gate.json", "--junit", "gate.xml",
                          "--markdown", "gate.md", "slow", "--region", "mlp", "--metric", "wall_ns.min")
         self.assertEqual(done.returncode, 81, done.stdout + done.stderr)
@@ -252,7 +345,8 @@ class Compare(unittest.TestCase):
                    "GATE_REPEAT": str(REPEATS), "GITHUB_STEP_SUMMARY": self.path("summary.md")}
             return cases.run([f"{SOURCE}/.ci/gate"], cwd=self.folder, env=env)
 
-        done = gate(f"{STEADY} 20 0", "--max-regression 5%")
+        # The program has a clock of its own, but not for its start and end.
+        done = gate(f"{STEADY} 20 0", "--max-regression 5% --include step")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         with open(self.path("summary.md"), encoding="utf-8") as f:
             self.assertIn("✅ rangescope: no regression", f.read())

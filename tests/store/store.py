@@ -71,15 +71,19 @@ class Store(unittest.TestCase):
             stored, file = (json.loads(json.dumps(one["regions"]).replace(one["sides"][0]["label"], "LABEL")) for one in (stored, file))
             self.assertEqual(stored, file)
             self.assertTrue(stored)
+        rows_of_run = "jsonb_exists_any(g.rest, array['whole_run', 'outside_ranges'])"
         digest, report = self.sql("select count(*), sum(occurrences) from rangescope.regions g join rangescope.runs r on r.id = g.run "
-                                  "join rangescope.pushes p on p.id = r.push where p.name = 'work.sqlite'")[0], json.loads(self.tool("report", WORK, "-f", "json").stdout)
+                                  f"join rangescope.pushes p on p.id = r.push where p.name = 'work.sqlite' and not {rows_of_run}")[0], json.loads(self.tool("report", WORK, "-f", "json").stdout)
         regions = [r for r in report["regions"] if r["process"] is None]
         self.assertEqual((int(digest[0]), int(digest[1])), (len(regions), sum(r["occurrences"] for r in regions)))
         verdicts = self.sql("select v.kind, v.severity, v.path from rangescope.verdicts v join rangescope.runs r on r.id = v.run join rangescope.pushes p "
                             "on p.id = r.push where p.name = 'work.sqlite' order by v.ordinal")
         self.assertEqual(verdicts, [[v["kind"], v["severity"], v["path"]] for v in report["verdict"]])
-        median = self.sql("select distinct value from rangescope.history where tag = 'wall_ns.median' and name = 'work.sqlite' order by 1")
+        median = self.sql("select distinct value from rangescope.history where tag = 'wall_ns.median' and name = 'work.sqlite' "
+                          "and path not in ('{whole run}', '{outside ranges}') order by 1")
         self.assertEqual([float(row[0]) for row in median], sorted({r["wall_ns"]["median"] for r in regions}))
+        took = self.sql("select value from rangescope.history where tag = 'wall_ns.median' and name = 'work.sqlite' and path = '{whole run}'")
+        self.assertEqual([float(row[0]) for row in took], [report["run"]["duration_ns"]])
 
     def test_pushed_again_it_is_replaced(self):
         for _ in range(2):

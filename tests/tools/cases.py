@@ -160,6 +160,11 @@ def profile(bin_dir, command, *options):
         return json.loads(report.stdout), done
 
 
+def compared_ranges(comparison):
+    """Regions of a comparison that are ranges of the program: not the rows "whole run" and "outside ranges"."""
+    return [r for r in comparison["regions"] if "whole_run" not in r and "outside_ranges" not in r]
+
+
 def aggregate(report):
     """{(domain, kind, path as tuple): region} of the regions over all processes."""
     rows = [r for r in report["regions"] if r.get("process") is None and r.get("thread") is None]

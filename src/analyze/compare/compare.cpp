@@ -15,6 +15,9 @@
 #include "analyze/compare/compare_functions.hpp"
 #include "analyze/compare/digest.hpp"
 #include "analyze/compare/predictions.hpp"
+#include "analyze/compare/series/clock_notes.hpp"
+#include "analyze/compare/series/function_by_runs.hpp"
+#include "analyze/compare/series/sequence.hpp"
 #include "analyze/compare/surroundings.hpp"
 #include "analyze/names/kernel_labels.hpp"
 #include "analyze/names/matching.hpp"
@@ -27,92 +30,8 @@
 namespace rangescope::analyze {
 namespace {
 
-// Clocks and throttling of two sides, where they explain what changed: what NVML said while a region's GPU work ran
-// (metrics sm_clock, memory_clock, clock_limited of a digest).
-
-constexpr double kLeastClock = 0.02;      // clocks that differ by less are alike
-constexpr double kLeastThrottling = 0.1;  // share of time
-
-std::optional<double> median_over_runs(const std::vector<const model::DigestRegion*>& runs, const char* tag) {
-  std::vector<double> values;
-  for (const model::DigestRegion* run : runs) {
-    if (run == nullptr) continue;
-    if (const auto found = run->values.find(tag); found != run->values.end()) values.push_back(found->second);
-  }
-  if (values.empty()) return std::nullopt;
-  return median_of(values);
-}
-
-/// One state of the GPU in the first side and in another.
-struct Pair {
-  std::optional<double> first, other;
-  [[nodiscard]] bool known() const { return first && other; }
-  /// Times change by so much if they follow this clock alone, as a logarithm.
-  [[nodiscard]] double effect() const { return known() && *first > 0 && *other > 0 ? std::log(*first / *other) : 0; }
-};
-
-Pair pair_of(const MatchedRegion& region, std::size_t side, const char* tag) {
-  return {median_over_runs(region.of[0], tag), median_over_runs(region.of[side], tag)};
-}
-
-/// The significant change of a region's times, as a logarithm; 0: none.
-double changed(const model::ComparedRegion& region, std::size_t side) {
-  for (const model::ComparedValue& value : region.values) {
-    const model::Change& change = value.changes[side - 1];
-    const bool out = change.standing == model::Standing::kMore || change.standing == model::Standing::kLess;
-    if (value.unit == "ns" && out && change.ratio && *change.ratio > 0) return std::log(*change.ratio);
-  }
-  return 0;
-}
-
-/// One line a side whose clocks were lower or higher, or held down longer, than the first side's: where they alone move
-/// times by half of what a region changed or more, in that direction, or where one side was throttled for a tenth of
-/// the time longer. `regions` are those of the comparison, in its order. Nothing where clocks are alike or not known.
-std::vector<std::string> clock_notes(std::span<const MatchedRegion* const> regions,
-                                     const model::Comparison& comparison) {
-  std::vector<std::string> out;
-  for (std::size_t side = 1; side < comparison.sides.size(); ++side) {
-    std::string line;
-    double most = 0;
-    std::size_t explained = 0;
-    for (std::size_t r = 0; r < regions.size(); ++r) {
-      const double change = changed(comparison.regions[r], side);
-      if (change == 0) continue;
-      std::string told;
-      for (const auto& [tag, name] :
-           {std::pair{"metrics.sm_clock", "SM clock"}, {"metrics.memory_clock", "memory clock"}}) {
-        const Pair clock = pair_of(*regions[r], side, tag);
-        const double effect = clock.effect();
-        if (std::abs(effect) < kLeastClock || effect * change < 0 || std::abs(effect) < std::abs(change) / 2) continue;
-        told += fmt::format("{}{} {} instead of {}", told.empty() ? "" : ", ", name,
-                            base::format_si(*clock.other, "Hz"), base::format_si(*clock.first, "Hz"));
-      }
-      const Pair limited = pair_of(*regions[r], side, "metrics.clock_limited");
-      const double longer = limited.known() ? *limited.other - *limited.first : 0;
-      if (std::abs(longer) >= kLeastThrottling && longer * change > 0) {
-        told += fmt::format("{}clocks throttled by power or heat for {} of the time instead of {}",
-                            told.empty() ? "" : ", ", base::format_share(*limited.other),
-                            base::format_share(*limited.first));
-      }
-      if (told.empty()) continue;
-      ++explained;
-      const double weight = std::abs(comparison.regions[r].values.front().changes[side - 1].difference) *
-                            comparison.regions[r].occurrences[0].value_or(1);
-      if (weight < most) continue;
-      most = weight;
-      line =
-          fmt::format("{} ran at other clocks than {}: in '{}', which took {:+.1f} %, {}", comparison.sides[side].label,
-                      comparison.sides[0].label, base::printable(base::join(comparison.regions[r].path, " > ")),
-                      std::expm1(change) * 100, told);
-    }
-    if (line.empty()) continue;
-    if (explained > 1) line += fmt::format("; the same holds for {}", base::counted(explained - 1, "more region"));
-    out.push_back(line + "; this alone may explain the change");
-  }
-  return out;
-}
-
 using model::Change;
+using model::ComparedFunction;
 using model::ComparedKernel;
 using model::ComparedRegion;
 using model::ComparedValue;
@@ -142,13 +61,6 @@ bool sums(const std::string& tag) {
 bool is_counted(const std::string& tag) {
   const model::Measure* measure = model::find_measure(tag);
   return measure != nullptr && model::is_counted(*measure);
-}
-
-bool is_whole_run(const MatchedRegion& region) {
-  for (const auto& runs : region.of)
-    for (const DigestRegion* row : runs)
-      if (row != nullptr && row->is_whole_run) return true;
-  return false;
 }
 
 void judge_exactly(Change& change) {
@@ -192,40 +104,54 @@ class Comparer {
       : sides_(sides), options_(options), chains_(sides, out_) {}
 
   base::Result<Comparison> run() {
-    for (const Side& side : sides_) {
-      if (auto same = check_repetitions(side); !same) return base::fail(std::move(same));
-    }
-    auto matched = match_regions(sides_, options_.renames);
-    if (!matched) return base::fail(std::move(matched));
-    auto kept = filter_regions(*matched, options_.ranges, options_.regions);
-    if (!kept) return base::fail(std::move(kept));
+    for (const Side& side : sides_) TRY(check_repetitions(side));
+    auto matched = TRY(match_regions(sides_, options_.renames));
+    TRY(filter_regions(matched, options_.ranges, options_.regions));
     describe();
-    if (auto chosen = choose_values(*matched); !chosen) return base::fail(std::move(chosen));
+    TRY(choose_values(matched));
     note_noise();
-    const auto has_nothing = [&](const MatchedRegion& region) {
-      return is_whole_run(region) && !has_chosen_value(region);
-    };
-    std::erase_if(*matched, has_nothing);
-    hypotheses_.resize(sides_.size());
-    // Changes are pointed at until they are tested: no vector that holds them may grow.
-    out_.regions.reserve(matched->size());
-    for (const MatchedRegion& region : *matched) add_region(region);
+    std::erase_if(matched, [&](const MatchedRegion& region) {
+      return !model::is_range(region) && !has_chosen_value_on_all_sides(region);
+    });
+    add_regions(matched);
     add_kernels();
-    if (out_.regions.empty() && !common_kernel_) return nothing_in_common(*matched);
-    for (std::size_t side = 1; side < sides_.size(); ++side) judge(hypotheses_[side]);
-    judge_kernels();
-    std::vector<const MatchedRegion*> compared_regions;
-    for (const MatchedRegion& region : *matched)
-      if (on_all_sides(region)) compared_regions.push_back(&region);
-    for (std::string& note : clock_notes(compared_regions, out_)) out_.notes.push_back(std::move(note));
-    for (std::size_t side = 1; side < sides_.size(); ++side) compare_verdicts(side);
+    if (!common_kernel_ && !have_common_region(matched)) return nothing_in_common(matched);
+    judge_all();
+    add_notes(matched);
+    out_.largest_gone = largest_gone(matched);
     out_.predictions = compare_predictions(sides_, out_.regions);
-    out_.renames = offer_renames(*matched, sides_.size());
+    out_.renames = offer_renames(matched, sides_.size());
     sort();
     return std::move(out_);
   }
 
  private:
+  void add_regions(const std::vector<MatchedRegion>& matched) {
+    hypotheses_.resize(sides_.size());
+    function_hypotheses_.resize(sides_.size());
+    // Changes are pointed at until they are tested: no vector that holds them may grow.
+    out_.regions.reserve(matched.size());
+    for (const MatchedRegion& region : matched) add_region(region);
+  }
+
+  void judge_all() {
+    for (std::size_t side = 1; side < sides_.size(); ++side) judge(hypotheses_[side]);
+    judge_apart(kernel_hypotheses_);
+    judge_apart(function_hypotheses_);
+    for (ComparedRegion& region : out_.regions) sort_functions(region.functions);
+  }
+
+  /// Needs the standing of every change, and the regions in the order of `matched`.
+  void add_notes(const std::vector<MatchedRegion>& matched) {
+    std::vector<const MatchedRegion*> compared_regions;
+    for (const MatchedRegion& region : matched) {
+      if (on_all_sides(region)) compared_regions.push_back(&region);
+    }
+    for (std::string& note : clock_notes(compared_regions, out_)) out_.notes.push_back(std::move(note));
+    for (std::size_t side = 1; side < sides_.size(); ++side) compare_verdicts(side);
+    if (by_runs_ && !options_.in_turns) add_sequence_notes(sides_, out_);
+  }
+
   /// Notes the losses that most runs of one side report, and none of the other's.
   void compare_verdicts(std::size_t side) {
     constexpr std::size_t kMostNamed = 3;
@@ -279,15 +205,17 @@ class Comparer {
     }
     out_.environment = environment_differences(sides_);
     out_.alpha = options_.alpha;
+    out_.in_turns = options_.in_turns;
     by_runs_ = true;
-    for (std::size_t s = 1; s < sides_.size(); ++s)
-      by_runs_ = by_runs_ && smallest_p(sides_[0].runs.size(), sides_[s].runs.size(), options_.tail) <= options_.alpha;
+    for (std::size_t s = 1; s < sides_.size(); ++s) {
+      const double least_p = smallest_p(sides_[0].runs.size(), sides_[s].runs.size(), Tail::kBoth);
+      by_runs_ = by_runs_ && least_p <= options_.alpha;
+    }
     out_.noise = by_runs_ ? "runs" : "occurrences";
     out_.method = fmt::format(
-        "{} permutation test of {}, step-down maxT over all values, alpha {}; interval of the ratio by Hodges and "
-        "Lehmann",
-        options_.tail == Tail::kBoth ? "two-sided" : "one-sided", by_runs_ ? "whole runs" : "stretches of instances",
-        options_.alpha);
+        "two-sided permutation test of {}, step-down maxT over all values, alpha {}; interval of the ratio by Hodges "
+        "and Lehmann",
+        by_runs_ ? "whole runs" : "stretches of instances", options_.alpha);
   }
 
   void note_noise() {
@@ -368,7 +296,8 @@ class Comparer {
     one.domain = region.domain;
     one.kind = region.kind;
     one.renamed_from = region.renamed_from;
-    one.is_whole_run = is_whole_run(region);
+    one.is_whole_run = region.is_whole_run;
+    one.is_outside_ranges = region.is_outside_ranges;
     for (const auto& runs : region.of) {
       std::vector<double> counts;
       bool any = false;
@@ -385,6 +314,7 @@ class Comparer {
     chains_.add(region, one);
     list.push_back(std::move(one));
     if (!everywhere) return;
+    if (by_runs_) test_functions_by_runs(region, list.back());
     for (std::size_t v = 0; v < values_.size(); ++v) {
       ComparedValue& value = list.back().values[v];
       for (std::size_t side = 1; side < sides_.size(); ++side) {
@@ -401,10 +331,11 @@ class Comparer {
     }
   }
 
-  [[nodiscard]] bool has_chosen_value(const MatchedRegion& region) const {
-    const auto is_known = [](const std::optional<double>& number) { return number.has_value(); };
-    return std::ranges::any_of(
-        values_, [&](const std::string& tag) { return std::ranges::any_of(compared(region, tag).values, is_known); });
+  [[nodiscard]] bool has_chosen_value_on_all_sides(const MatchedRegion& region) const {
+    return std::ranges::any_of(values_, [&](const std::string& tag) {
+      const ComparedValue value = compared(region, tag);
+      return std::ranges::all_of(value.values, [](const auto& number) { return number.has_value(); });
+    });
   }
 
   /// The value on each side, and the differences; untested so far.
@@ -439,7 +370,8 @@ class Comparer {
     for (std::size_t side = 1; side < value.values.size(); ++side) {
       Change& change = value.changes[side - 1];
       if (!value.values[0] || !value.values[side]) {
-        change.why = "not on both sides";
+        const bool is_on_one = value.values[0] || value.values[side];
+        change.why = is_on_one ? "not on both sides" : "";
         continue;
       }
       change.difference = *value.values[side] - *value.values[0];
@@ -468,7 +400,8 @@ class Comparer {
                                           Change& change) const {
     const std::array known = {kWall, kFastest, kBusy, std::string_view("wall_ns.inclusive"),
                               std::string_view("wall_ns.mean")};
-    if (std::find(known.begin(), known.end(), tag) == known.end()) {
+    const bool has_instances = model::is_range(region) && std::ranges::find(known, tag) != known.end();
+    if (!has_instances) {
       change.why = "one run cannot show how much this value varies";
       return std::nullopt;
     }
@@ -572,7 +505,7 @@ class Comparer {
     std::vector<TwoGroups> groups;
     groups.reserve(hypotheses.size());
     for (Hypothesis& one : hypotheses) groups.push_back(std::move(one.groups));
-    const std::vector<double> p = permutation_test(groups, options_.tail, options_.deals);
+    const std::vector<double> p = permutation_test(groups, Tail::kBoth, options_.deals);
     out_.tests = std::max(out_.tests, groups.size());
     for (std::size_t i = 0; i < hypotheses.size(); ++i) {
       Change& change = *hypotheses[i].change;
@@ -588,10 +521,26 @@ class Comparer {
     }
   }
 
-  void judge_kernels() {
+  /// A family of its own, whose size costs regions no power.
+  void judge_apart(std::vector<std::vector<Hypothesis>>& family) {
     const std::size_t tests = out_.tests;
-    for (std::size_t side = 1; side < kernel_hypotheses_.size(); ++side) judge(kernel_hypotheses_[side]);
+    for (std::size_t side = 1; side < family.size(); ++side) judge(family[side]);
     out_.tests = tests;
+  }
+
+  /// What single runs leave to sampling alone is tested from run to run.
+  void test_functions_by_runs(const MatchedRegion& region, ComparedRegion& compared) {
+    for (ComparedFunction& function : compared.functions) {
+      for (std::size_t side = 1; side < sides_.size(); ++side) {
+        Change& change = function.self.changes[side - 1];
+        if (!function.self.values[0] || !function.self.values[side]) continue;
+        change.standing = Standing::kUntested;
+        change.low = change.high = change.p = std::nullopt;
+        change.confidence = 0;
+        auto groups = function_by_runs(region, function.name, side, change.why);
+        if (groups) function_hypotheses_[side].push_back({&change, std::move(*groups)});
+      }
+    }
   }
 
   /// Significant changes first, then by the time that changed in all (the largest change of a count or share
@@ -599,10 +548,8 @@ class Comparer {
   void sort() {
     const auto weight = [](const ComparedValue& value, double times) {
       std::pair<bool, double> most{false, 0};
-      for (const Change& change : value.changes) {
-        const bool out = change.standing == Standing::kMore || change.standing == Standing::kLess;
-        most = std::max(most, std::pair(out, std::abs(change.difference) * times));
-      }
+      for (const Change& change : value.changes)
+        most = std::max(most, std::pair(model::is_significant(change), std::abs(change.difference) * times));
       return most;
     };
     const auto of_region = [&](const ComparedRegion& region) {
@@ -628,6 +575,7 @@ class Comparer {
   base::Result<Comparison> nothing_in_common(const std::vector<MatchedRegion>& matched) const {
     std::vector<std::string> has(sides_.size());
     for (const MatchedRegion& region : matched) {
+      if (!model::is_range(region)) continue;
       for (std::size_t s = 0; s < sides_.size(); ++s) {
         const bool here = std::any_of(region.of[s].begin(), region.of[s].end(), [](const auto* r) { return r; });
         if (here && has[s].size() < 60) has[s] += (has[s].empty() ? "" : ", ") + region.path.back();
@@ -645,7 +593,7 @@ class Comparer {
   Comparison out_;
   ChainSides chains_;
   std::vector<std::string> values_;
-  std::vector<std::vector<Hypothesis>> hypotheses_, kernel_hypotheses_;
+  std::vector<std::vector<Hypothesis>> hypotheses_, kernel_hypotheses_, function_hypotheses_;
   bool by_runs_ = false, partial_ = false, common_kernel_ = false;
 };
 

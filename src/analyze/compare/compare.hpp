@@ -4,8 +4,9 @@
 // another one under a new name the rename is offered. Noise is taken from repeated runs where each side has enough of
 // them for a test at `alpha`; else from the occurrences inside the runs, cut into eight stretches of time, since
 // occurrences that follow each other are alike. Bytes that an allocator counted need no repetition:
-// without repeated runs they are compared as they are. Tests: analyze/statistics/permutation.hpp.
-// O(regions + the test).
+// without repeated runs they are compared as they are. The whole run and the time outside ranges are compared as
+// regions are. Tests: analyze/statistics/permutation.hpp. Regions, functions and kernels are three families of values,
+// each with its own adjustment. The gate takes what is found here as it is. O(regions + the test).
 #pragma once
 
 #include <map>
@@ -23,12 +24,14 @@ namespace rangescope::analyze {
 
 struct CompareOptions {
   std::vector<std::string> values;  ///< tags; every side must have them. Empty: those of `usual` that all sides have
-  std::vector<std::string> usual = {"wall_ns.median", "gpu.busy_ns", "memory.peak_bytes"};
+  /// The fastest instance is the quietest number of a busy machine (J. Chen and J. Revels, "Robust benchmarking in
+  /// noisy environments", 2016).
+  std::vector<std::string> usual = {"wall_ns.median", "wall_ns.min", "gpu.busy_ns", "memory.peak_bytes"};
   std::map<std::string, std::string> renames;  ///< path or name in the first side -> in the others
   model::RangeSelection ranges;                ///< these regions and what is in them
   std::vector<model::RangeTerm> regions;       ///< these regions alone; empty: all
   double alpha = 0.05;
-  Tail tail = Tail::kBoth;
+  bool in_turns = false;  ///< runs of all sides were made in turns: what the machine did meanwhile fell on all alike
   std::size_t deals = 10000;  ///< at most so many permutations
 };
 

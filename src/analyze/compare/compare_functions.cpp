@@ -13,13 +13,9 @@ namespace {
 using model::ComparedFunction;
 using model::DigestFunction;
 using model::DigestRegion;
+using model::is_significant;
 
-/// All runs of one side put together.
-struct FunctionSide {
-  double occurrences = 0, wall_ns = 0, interval_ns = 0;
-  bool all_listed = true;
-  std::map<std::string, std::pair<double, bool>> self_ns;  ///< by label; is it Python's?
-};
+}  // namespace
 
 FunctionSide put_together(const std::vector<const DigestRegion*>& runs) {
   FunctionSide side;
@@ -41,8 +37,7 @@ FunctionSide put_together(const std::vector<const DigestRegion*>& runs) {
   return side;
 }
 
-/// Samples of a function on some side without which a change of it could not be significant.
-constexpr double kFewestSamples = 10;
+namespace {
 
 bool can_be_tested(const std::string& name, const std::vector<FunctionSide>& sides) {
   return std::ranges::any_of(sides, [&](const FunctionSide& side) {
@@ -132,18 +127,23 @@ std::vector<ComparedFunction> compare_functions(const MatchedRegion& region, dou
     }
     out.push_back(std::move(one));
   }
-  const auto weight = [](const ComparedFunction& one) {
-    std::tuple<bool, double, double> most{false, 0, 0};
-    for (std::size_t s = 1; s < one.self.values.size(); ++s) {
-      const model::Change& change = one.self.changes[s - 1];
-      const bool stands = change.standing == model::Standing::kMore || change.standing == model::Standing::kLess;
-      most = std::max(most, {stands, std::abs(change.difference), one.self.values[s].value_or(0)});
-    }
-    return most;
-  };
-  std::stable_sort(out.begin(), out.end(), [&](const auto& a, const auto& b) { return weight(a) > weight(b); });
+  sort_functions(out);
   if (out.size() > model::kMostFunctions) out.resize(model::kMostFunctions);
   return out;
+}
+
+void sort_functions(std::vector<ComparedFunction>& functions) {
+  const auto weight = [](const ComparedFunction& function) {
+    std::tuple<bool, double, double> largest{false, 0, 0};
+    for (std::size_t s = 1; s < function.self.values.size(); ++s) {
+      const model::Change& change = function.self.changes[s - 1];
+      largest =
+          std::max(largest, {is_significant(change), std::abs(change.difference), function.self.values[s].value_or(0)});
+    }
+    return largest;
+  };
+  std::stable_sort(functions.begin(), functions.end(),
+                   [&](const auto& a, const auto& b) { return weight(a) > weight(b); });
 }
 
 }  // namespace rangescope::analyze

@@ -5,8 +5,12 @@
 // samples estimate it, is compared per occurrence, summed over a side's runs. Samples are counted as they come, so n
 // of them are known to about sqrt(n): the interval and the test (normal, Bonferroni over the
 // region's functions with ten samples or more) hold that alone, and not what differs from run to run.
+// Repeated runs: analyze/compare/series/function_by_runs.hpp.
 #pragma once
 
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "analyze/names/matching.hpp"
@@ -18,11 +22,25 @@ namespace rangescope::analyze {
 /// builds may have two names. Hashes of a build are cut.
 [[nodiscard]] std::string function_label(const std::string& name, const std::string& path, bool python);
 
+/// A region's functions in all runs of one side put together.
+struct FunctionSide {
+  double occurrences = 0, wall_ns = 0, interval_ns = 0;
+  bool all_listed = true;
+  std::map<std::string, std::pair<double, bool>> self_ns;  ///< by label; is it Python's?
+};
+[[nodiscard]] FunctionSide put_together(const std::vector<const model::DigestRegion*>& runs);
+
+/// Samples of a function on some side without which a change of it could not be significant.
+inline constexpr double kFewestSamples = 10;
+
 /// Is a tested change significant at `alpha`? Not where its interval holds "no change".
 [[nodiscard]] model::Standing standing_of(const model::Change& change, double alpha);
 
 /// At most model::kMostFunctions, what changed most first. Empty where a side did not sample the CPU. A function that
 /// a side does not list is 0 there, and absent where that side lists no more than the largest.
 [[nodiscard]] std::vector<model::ComparedFunction> compare_functions(const MatchedRegion& region, double alpha);
+
+/// Significant changes first, then the largest.
+void sort_functions(std::vector<model::ComparedFunction>& functions);
 
 }  // namespace rangescope::analyze

@@ -106,7 +106,7 @@ TEST(Compare, PeakMemoryIsComparedForTheWholeRunAndForRanges) {
     Side out = side(label, 1);
     Digest& run = out.runs.front();
     run.regions[2].values["memory.peak_bytes"] = mlp;
-    model::add_whole_run(whole, run);
+    model::add_run_rows({.peak_memory_bytes = whole}, {}, run);
     return out;
   };
   const Side before = with_memory("a", 4096, 2048);
@@ -124,7 +124,7 @@ TEST(Compare, PeakMemoryIsComparedForTheWholeRunAndForRanges) {
   EXPECT_EQ(memory_of({"step", "mlp"}).changes[0].standing, Standing::kLess);
   EXPECT_FALSE(memory_of({"step", "load"}).values[0]) << "it has none";
   const model::ComparedRegion& row = find(*done, {"whole run"});
-  EXPECT_FALSE(model::is_compared(row, row.values[0])) << "it has no wall time";
+  EXPECT_FALSE(model::is_known(row.values[0])) << "it has no wall time";
   CompareOptions memory_alone;
   memory_alone.values = {"memory.peak_bytes"};
   const auto alone = compare(std::vector<Side>{before, before}, memory_alone);
@@ -134,6 +134,20 @@ TEST(Compare, PeakMemoryIsComparedForTheWholeRunAndForRanges) {
   const auto times = compare(std::vector<Side>{side("a", 1), before});
   ASSERT_TRUE(times);
   EXPECT_TRUE(times->missing.empty()) << "a side without memory has no such row either";
+}
+
+TEST(Compare, ARangeNamedLikeARowOfTheRunIsNotThatRow) {
+  Side with_range = side("a", 5), with_row = side("b", 5);
+  for (Digest& run : with_range.runs) run.regions.push_back(region({"whole run"}, 50, 1000));
+  for (Digest& run : with_row.runs) model::add_run_rows({.wall_ns = 1e6}, {}, run);
+  const auto done = compare(std::vector<Side>{with_range, with_row});
+  ASSERT_TRUE(done) << done.error().what;
+  EXPECT_TRUE(std::ranges::all_of(done->regions, model::is_range<model::ComparedRegion>));
+  ASSERT_EQ(done->missing.size(), 1u);
+  EXPECT_TRUE(model::is_range(done->missing[0]));
+  const auto rows = compare(std::vector<Side>{with_row, with_row});
+  ASSERT_TRUE(rows);
+  EXPECT_TRUE(find(*rows, {"whole run"}).is_whole_run);
 }
 
 TEST(Compare, SingleRunsAreComparedByTheirOccurrencesAndSaySo) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <cmath>
 
 #include "analyze/compare/compare_chains.hpp"
 #include "model/measure.hpp"
@@ -13,6 +14,33 @@ namespace {
 std::optional<double> peak_memory_bytes(const model::Report& report) {
   if (report.memory.empty()) return std::nullopt;
   return std::ranges::max(report.memory, {}, &model::DeviceMemory::peak_bytes).peak_bytes;
+}
+
+std::vector<model::DigestFunction> functions_of(const model::CpuWork& cpu) {
+  std::vector<model::DigestFunction> out;
+  for (const model::CpuFunction& function : cpu.functions)
+    out.push_back({function.name, function.file, function.module, function.python, function.self_ns});
+  return out;
+}
+
+std::optional<double> busy_of(const base::Held<model::GpuWork>& gpu) {
+  if (!gpu || gpu->partial || std::isnan(gpu->busy_ns)) return std::nullopt;
+  return gpu->busy_ns;
+}
+
+void add_run_rows(const model::Report& report, model::Digest& out) {
+  model::RunNumbers whole_run;
+  whole_run.wall_ns = report.run.duration_ns;
+  whole_run.busy_ns = busy_of(report.total);
+  whole_run.peak_memory_bytes = peak_memory_bytes(report);
+  model::RunNumbers outside;
+  if (report.outside) outside.wall_ns = report.outside->wall_ns;
+  outside.busy_ns = busy_of(report.unattributed);
+  if (report.cpu_outside) {
+    outside.cpu_interval_ns = report.cpu_outside->interval_ns;
+    outside.functions = functions_of(*report.cpu_outside);
+  }
+  model::add_run_rows(std::move(whole_run), std::move(outside), out);
 }
 
 }  // namespace
@@ -50,8 +78,7 @@ model::Digest digest(const model::Report& report, const model::Session* session)
     }
     if (region.cpu) {
       one.cpu_interval_ns = region.cpu->interval_ns;
-      for (const model::CpuFunction& function : region.cpu->functions)
-        one.functions.push_back({function.name, function.file, function.module, function.python, function.self_ns});
+      one.functions = functions_of(*region.cpu);
       if (session != nullptr) one.chains = frames.chains(*session, region.cpu->stacks);
     }
     for (const model::OccurrenceSample& sample : region.samples) {
@@ -61,7 +88,7 @@ model::Digest digest(const model::Report& report, const model::Session* session)
     out.partial_gpu = out.partial_gpu || (region.gpu && region.gpu->partial);
     out.regions.push_back(std::move(one));
   }
-  model::add_whole_run(peak_memory_bytes(report), out);
+  add_run_rows(report, out);
   for (const model::KernelRow& row : report.kernels) out.kernels.push_back({row.name, row.calls, row.total_ns});
   return out;
 }

@@ -66,6 +66,9 @@ model::GateCheck checked(const model::ComparedValue& value, bool by_runs, double
     const double reached = by_runs ? upper : change.ratio.value_or(0);
     if (!change.ratio || reached >= most) check.verdict = GateVerdict::kRegressed;
     check.text = fmt::format("{}{}, p {:.3g}", ratio, between, *change.p);
+    const bool failed = check.verdict == GateVerdict::kRegressed;
+    if (failed && change.ratio && *change.ratio < most)
+      check.text += fmt::format("; below the limit of {:g} %, but its interval reaches it", limit * 100);
     return check;
   }
   check.text = ratio + between + "; not significant";
@@ -84,74 +87,117 @@ model::GateCheck checked(const model::ComparedValue& value, bool by_runs, double
   return check;
 }
 
-}  // namespace
-
-CompareOptions gate_comparison() {
-  CompareOptions options;
-  options.usual = {"wall_ns.min", "wall_ns.median", "gpu.busy_ns"};
-  options.alpha = 0.025;
-  options.tail = Tail::kMore;
-  return options;
+/// A function that takes less than 1 % of the wall time fails no build.
+bool is_small_function(const model::ComparedFunction& function) {
+  constexpr double kLeastFunctionShare = 0.01;
+  const auto is_small_share = [](const std::optional<double>& share) {
+    return share.value_or(0) < kLeastFunctionShare;
+  };
+  return std::ranges::all_of(function.share, is_small_share);
 }
 
-base::Result<model::Gate> gate(model::Comparison comparison, const GateOptions& options, bool regions_required) {
-  // Where GPUs were used they are the machine; else its CPU is.
-  const bool gpus = !comparison.sides[0].devices.empty() || !comparison.sides[1].devices.empty();
+/// Where GPUs were used they are the machine; else its CPU is.
+base::Result<void> check_machine(const model::Comparison& comparison) {
+  const bool has_gpus = !comparison.sides[0].devices.empty() || !comparison.sides[1].devices.empty();
   for (const model::EnvironmentDifference& difference : comparison.environment) {
-    const bool machine = difference.what == "GPU" || (!gpus && difference.what == "cpu");
-    if (options.any_machine || !machine) continue;
+    const bool is_machine = difference.what == "GPU" || (!has_gpus && difference.what == "cpu");
+    if (!is_machine) continue;
     return base::fail(
         base::Code::kNotComparable,
         fmt::format("the baseline is from another machine: {} is '{}' there and '{}' here", difference.what,
                     base::printable(difference.values[0]), base::printable(difference.values[1])),
         comparison.sides[0].label, "Save a baseline on this machine, or compare anyway with --any-machine");
   }
+  return {};
+}
+
+base::Result<void> check_values(const model::Comparison& comparison) {
+  for (const model::ComparedRegion& region : comparison.regions) {
+    for (const model::ComparedValue& value : region.values) {
+      const bool is_rate = value.tag.starts_with("metrics.") && value.tag.ends_with("/s");
+      if (!is_rate) continue;
+      const std::string name = base::printable(value.tag.substr(8));
+      return base::fail(base::Code::kUsage, "more of '" + name + "' is better, and a gate fails on more", "--metric",
+                        "Gate on the time that it takes: --metric wall_ns.median");
+    }
+  }
+  return {};
+}
+
+/// Are the regions there that must be: those that were named, and with `strict` the largest?
+base::Result<void> check_regions(const model::Comparison& comparison, bool strict, bool regions_required) {
+  const std::string hint = "Join a renamed range with --rename OLD=NEW, or save a new baseline";
+  if (strict && !comparison.largest_gone.empty()) {
+    const std::string name = base::printable(comparison.largest_gone);
+    return base::fail(base::Code::kNotComparable, "the largest range of the baseline is gone: " + name,
+                      comparison.sides[1].label, hint);
+  }
+  if (!regions_required) return {};
+  for (const model::ComparedRegion& region : comparison.missing) {
+    if (region.occurrences[1]) continue;
+    const std::string name = base::printable(model::path_text(region.domain, region.path));
+    return base::fail(base::Code::kNotComparable, "the run has no range '" + name + "', which the baseline has",
+                      comparison.sides[1].label, hint);
+  }
+  return {};
+}
+
+/// A check per known value, and per function that grew significantly, in the order of the comparison.
+std::vector<model::GateCheck> checks_of(const model::Comparison& comparison, double limit) {
+  const bool by_runs = comparison.noise == "runs";
+  const std::size_t runs = std::min(comparison.sides[0].runs, comparison.sides[1].runs);
+  std::vector<model::GateCheck> checks;
+  for (std::size_t r = 0; r < comparison.regions.size(); ++r) {
+    const model::ComparedRegion& region = comparison.regions[r];
+    for (std::size_t v = 0; v < region.values.size(); ++v) {
+      if (!model::is_known(region.values[v])) continue;
+      model::GateCheck& check = checks.emplace_back(checked(region.values[v], by_runs, limit, runs));
+      check.region = r;
+      check.value = v;
+    }
+    for (std::size_t f = 0; f < region.functions.size(); ++f) {
+      const model::ComparedValue& self = region.functions[f].self;
+      if (self.changes[0].standing != Standing::kMore || is_small_function(region.functions[f])) continue;
+      model::GateCheck& check = checks.emplace_back(checked(self, by_runs, limit, runs));
+      check.region = r;
+      check.function = f;
+    }
+  }
+  return checks;
+}
+
+GateVerdict verdict_of(const std::vector<model::GateCheck>& checks) {
+  const auto has_regressed = [](const model::GateCheck& check) { return check.verdict == GateVerdict::kRegressed; };
+  const auto decides = [](const model::GateCheck& check) {
+    return !check.function && check.verdict != GateVerdict::kUndecided;
+  };
+  if (std::ranges::any_of(checks, has_regressed)) return GateVerdict::kRegressed;
+  if (std::ranges::none_of(checks, decides)) return GateVerdict::kUndecided;
+  if (std::ranges::any_of(checks, &model::GateCheck::hidden)) return GateVerdict::kUndecided;
+  return GateVerdict::kPassed;
+}
+
+/// Regressed ones first, then those whose noise hides the limit.
+int listing_order(const model::GateCheck& check) {
+  if (check.verdict == GateVerdict::kRegressed) return 0;
+  return check.hidden ? 1 : 2;
+}
+
+}  // namespace
+
+base::Result<model::Gate> gate(model::Comparison comparison, const GateOptions& options, bool regions_required) {
+  if (!options.any_machine) TRY(check_machine(comparison));
   if (comparison.sides[1].failed > 0)
     return base::fail(base::Code::kNotComparable, "the program failed, so what it did cannot be judged",
                       comparison.sides[1].label, "Make it end with 0 first");
-  for (const model::ComparedRegion& region : comparison.regions)
-    for (const model::ComparedValue& value : region.values)
-      if (value.tag.starts_with("metrics.") && value.tag.ends_with("/s"))
-        return base::fail(base::Code::kUsage,
-                          "more of '" + base::printable(value.tag.substr(8)) + "' is better, and a gate fails on more",
-                          "--metric", "Gate on the time that it takes: --metric wall_ns.median");
-  if (regions_required) {
-    for (const model::ComparedRegion& region : comparison.missing) {
-      if (region.occurrences[1]) continue;
-      return base::fail(base::Code::kNotComparable,
-                        "the run has no range '" + base::printable(model::path_text(region.domain, region.path)) +
-                            "', which the baseline has",
-                        comparison.sides[1].label,
-                        "Join a renamed range with --rename OLD=NEW, or save a new baseline");
-    }
-  }
+  TRY(check_values(comparison));
+  TRY(check_regions(comparison, options.strict, regions_required));
   model::Gate out;
   out.max_regression = options.max_regression;
+  out.checks = checks_of(comparison, options.max_regression);
+  out.verdict = verdict_of(out.checks);
+  std::ranges::stable_sort(out.checks, {}, listing_order);
   out.comparison = std::move(comparison);
-  const bool by_runs = out.comparison.noise == "runs";
-  bool decided = false;
-  const std::size_t runs = std::min(out.comparison.sides[0].runs, out.comparison.sides[1].runs);
-  for (std::size_t r = 0; r < out.comparison.regions.size(); ++r) {
-    const model::ComparedRegion& region = out.comparison.regions[r];
-    for (std::size_t v = 0; v < region.values.size(); ++v) {
-      if (!model::is_compared(region, region.values[v])) continue;
-      model::GateCheck check = checked(region.values[v], by_runs, options.max_regression, runs);
-      check.region = r;
-      check.value = v;
-      if (check.verdict == GateVerdict::kRegressed) out.verdict = GateVerdict::kRegressed;
-      if (check.hidden && out.verdict == GateVerdict::kPassed) out.verdict = GateVerdict::kUndecided;
-      decided = decided || check.verdict != GateVerdict::kUndecided;
-      out.checks.push_back(std::move(check));
-    }
-  }
-  if (!decided) out.verdict = GateVerdict::kUndecided;
-  // Regressed ones first, then what is open, most change first: both orders are those of the comparison.
-  std::stable_sort(out.checks.begin(), out.checks.end(), [](const model::GateCheck& a, const model::GateCheck& b) {
-    const auto rank = [](const model::GateCheck& check) {
-      return check.verdict == GateVerdict::kRegressed ? 0 : check.hidden ? 1 : 2;
-    };
-    return rank(a) < rank(b);
-  });
   return out;
 }
 
@@ -162,7 +208,7 @@ bool enough_runs(std::span<const model::Digest> runs, double limit) {
   for (const model::DigestRegion& region : runs.front().regions) {
     const auto wall = region.values.find("wall_ns.inclusive");
     if (wall == region.values.end() || wall->second < kShare * runs.front().run.duration_ns) continue;
-    for (const std::string& tag : gate_comparison().usual) {
+    for (const std::string& tag : CompareOptions().usual) {
       double sum = 0, squares = 0, count = 0;
       for (const model::Digest& run : runs)
         for (const model::DigestRegion& one : run.regions) {

@@ -66,7 +66,7 @@ int fired(const std::vector<Digest>& before, const std::vector<Digest>& after, s
       sides[0].runs.push_back(before[a[i]]);
       sides[1].runs.push_back(after[same ? a[n + i] : b[i]]);  // never a run on both sides
     }
-    CompareOptions options = gate_comparison();
+    CompareOptions options;
     options.deals = 2000;  // enough for 0.025, and quick
     auto comparison = compare(sides, options);
     if (!comparison) ADD_FAILURE() << comparison.error().what;
@@ -116,7 +116,7 @@ base::Result<model::Gate> judged(const std::vector<double>& a, const std::vector
       sides[s].runs.push_back(run);
     }
   }
-  CompareOptions options = gate_comparison();
+  CompareOptions options;
   options.values = {tag};
   auto comparison = compare(sides, options);
   if (!comparison) return base::fail(std::move(comparison));
@@ -174,7 +174,7 @@ TEST(Gate, AnotherMachineIsRefused) {
       run.regions.push_back(region);
       sides[s].runs.push_back(run);
     }
-    auto comparison = compare(sides, gate_comparison());
+    auto comparison = compare(sides);
     if (!comparison) return base::exit_code(comparison.error().code);
     const auto done = gate(std::move(*comparison), {.any_machine = any}, false);
     return done ? 0 : base::exit_code(done.error().code);
@@ -223,7 +223,7 @@ Side side_of(const std::string& label, const std::vector<double>& wall) {
 
 TEST(Gate, ThreeRunsSayWhatItTakes) {
   const std::vector<Side> sides = {side_of("before", {100, 101, 102}), side_of("after", {135, 136, 137})};
-  auto comparison = compare(sides, gate_comparison());
+  auto comparison = compare(sides);
   ASSERT_TRUE(comparison);
   const auto judged = gate(std::move(*comparison), {.max_regression = 0.05}, false);
   ASSERT_TRUE(judged);
@@ -244,7 +244,7 @@ TEST(Gate, BeyondTheLimitAndNotSignificantIsNoQuestionOfWidth) {
       side.runs[i].regions.push_back(swinging);
     }
   }
-  auto comparison = compare(sides, gate_comparison());
+  auto comparison = compare(sides);
   ASSERT_TRUE(comparison);
   const auto judged = gate(std::move(*comparison), {.max_regression = 0.05}, false);
   ASSERT_TRUE(judged);

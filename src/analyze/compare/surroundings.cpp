@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "analyze/compare/series/shell_command.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::analyze {
@@ -25,9 +26,10 @@ std::map<std::string, std::string> facts_of(const model::Digest& run) {
     if (std::find(kIdle.begin(), kIdle.end(), name) == kIdle.end()) facts[name] = value;
   }
   if (!run.devices.empty()) facts["GPU"] = base::join(run.devices, "; ");
-  if (!run.run.command.empty()) {
-    facts["program"] = run.run.command.front();
-    facts["arguments"] = base::shell_quote(std::span(run.run.command).subspan(1));
+  const std::vector<std::string> command = command_without_shell(run.run.command);
+  if (!command.empty()) {
+    facts["program"] = command.front();
+    facts["arguments"] = base::shell_quote(std::span(command).subspan(1));
   }
   if (!run.run.tool.empty()) facts["rangescope"] = run.run.tool;
   facts["data"] = base::join(run.run.sources, "; ");

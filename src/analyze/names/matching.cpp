@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <tuple>
 
@@ -62,6 +63,17 @@ const DigestRegion* any_of(const MatchedRegion& region, std::size_t side) {
   return nullptr;
 }
 
+/// Time of a region, summed over the runs of a side.
+double inclusive_wall_of_runs(const std::vector<const DigestRegion*>& runs) {
+  double wall_ns = 0;
+  for (const DigestRegion* run : runs) {
+    if (run == nullptr) continue;
+    const auto found = run->values.find("wall_ns.inclusive");
+    if (found != run->values.end()) wall_ns += found->second;
+  }
+  return wall_ns;
+}
+
 double median_wall(const DigestRegion& region) {
   const auto found = region.values.find("wall_ns.median");
   return found == region.values.end() ? 0 : found->second;
@@ -79,7 +91,8 @@ bool on_all_sides(const MatchedRegion& region) {
 base::Result<std::vector<MatchedRegion>> match_regions(std::span<const model::Side> sides,
                                                        const std::map<std::string, std::string>& renames) {
   std::vector<MatchedRegion> out;
-  std::map<std::tuple<std::string, model::RangeKind, Path>, std::size_t> known;
+  // A range that is named like a row of the run is not that row.
+  std::map<std::tuple<bool, std::string, model::RangeKind, Path>, std::size_t> known;
   std::set<std::string> used, names;
   for (std::size_t s = 0; s < sides.size(); ++s) {
     for (std::size_t r = 0; r < sides[s].runs.size(); ++r) {
@@ -89,12 +102,15 @@ base::Result<std::vector<MatchedRegion>> match_regions(std::span<const model::Si
           names.insert(base::join(region.path, " > "));
           names.insert(region.path.begin(), region.path.end());
         }
-        const auto [at, fresh] = known.try_emplace({region.domain, region.kind, path}, out.size());
+        const std::tuple key(model::is_range(region), region.domain, region.kind, path);
+        const auto [at, fresh] = known.try_emplace(key, out.size());
         if (fresh) {
           MatchedRegion& matched = out.emplace_back();
           matched.path = path;
           matched.domain = region.domain;
           matched.kind = region.kind;
+          matched.is_whole_run = region.is_whole_run;
+          matched.is_outside_ranges = region.is_outside_ranges;
           if (path != region.path) matched.renamed_from = model::path_text(region.domain, region.path);
           for (const model::Side& side : sides) matched.of.emplace_back(side.runs.size(), nullptr);
         }
@@ -136,6 +152,40 @@ base::Result<void> filter_regions(std::vector<MatchedRegion>& regions, const mod
                     : ranges.include.empty() ? "--exclude"
                                              : "--include",
                     "There are: " + base::join(seen, ", "));
+}
+
+bool have_common_region(std::span<const MatchedRegion> regions) {
+  if (regions.empty()) return false;
+  const std::size_t sides = regions.front().of.size();
+  std::vector<bool> has_ranges(sides);
+  bool have_common_row = false;
+  for (const MatchedRegion& region : regions) {
+    const bool is_common = on_all_sides(region);
+    if (!model::is_range(region)) {
+      have_common_row = have_common_row || is_common;
+      continue;
+    }
+    if (is_common) return true;
+    for (std::size_t side = 0; side < sides; ++side) {
+      if (any_of(region, side) != nullptr) has_ranges[side] = true;
+    }
+  }
+  const bool all_have_ranges = std::ranges::all_of(has_ranges, std::identity());
+  return have_common_row && !all_have_ranges;
+}
+
+std::string largest_gone(std::span<const MatchedRegion> regions) {
+  const MatchedRegion* largest = nullptr;
+  double longest_ns = 0;
+  for (const MatchedRegion& region : regions) {
+    if (!model::is_range(region)) continue;
+    const double wall_ns = inclusive_wall_of_runs(region.of.front());
+    if (wall_ns <= longest_ns) continue;
+    longest_ns = wall_ns;
+    largest = &region;
+  }
+  if (largest == nullptr || any_of(*largest, largest->of.size() - 1) != nullptr) return {};
+  return model::path_text(largest->domain, largest->path);
 }
 
 std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> regions, std::size_t sides) {

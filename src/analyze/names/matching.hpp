@@ -19,6 +19,7 @@ struct MatchedRegion {
   std::string domain;
   model::RangeKind kind = model::RangeKind::kPushPop;
   std::string renamed_from;
+  bool is_whole_run = false, is_outside_ranges = false;  ///< as in DigestRegion
   std::vector<std::vector<const model::DigestRegion*>> of;
 };
 
@@ -35,6 +36,13 @@ struct MatchedRegion {
 [[nodiscard]] base::Result<void> filter_regions(std::vector<MatchedRegion>& regions,
                                                 const model::RangeSelection& ranges,
                                                 std::span<const model::RangeTerm> only);
+
+/// Do all sides have a range of the program in common? Where some side has no ranges, a row of the
+/// run in common is enough.
+[[nodiscard]] bool have_common_region(std::span<const MatchedRegion> regions);
+
+/// Path of the first side's range of the longest time, if the last side lacks it; else "".
+[[nodiscard]] std::string largest_gone(std::span<const MatchedRegion> regions);
 
 /// Regions that only the first side has beside those that only another has, under the same parent, that agree in two
 /// of: name nearly the same, count, ranges inside, time an occurrence. Best first, each region in one offer a side at

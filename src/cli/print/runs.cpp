@@ -172,10 +172,11 @@ report::Grid baselines_grid(std::span<const std::pair<std::filesystem::path, run
                      {"command", false, true}});
   for (const auto& [path, baseline] : baselines) {
     const model::Digest& run = baseline.runs.front();
+    const auto ranges = std::ranges::count_if(run.regions, model::is_range<model::DigestRegion>);
     grid.add({{baseline.name},
               {baseline.machine},
               {std::to_string(baseline.runs.size())},
-              {std::to_string(run.regions.size())},
+              {std::to_string(ranges)},
               {runs::utc_text(baseline.saved_unix_ns)},
               {base::shell_quote(run.run.command)}});
   }

@@ -51,8 +51,10 @@ void region(JsonWriter& json, const model::ComparedRegion& one) {
   json.fields("path", one.path, "domain", one.domain, "kind", kind_name(one.kind), "renamed_from",
               or_null(one.renamed_from), "occurrences", one.occurrences);
   if (one.is_whole_run) json.field("whole_run", true);
+  if (one.is_outside_ranges) json.field("outside_ranges", true);
   json.open_object("values");
   for (const ComparedValue& value : one.values) {
+    if (!model::is_known(value)) continue;
     json.open_object(value.tag);
     value_fields(json, value);
     json.close();
@@ -67,14 +69,6 @@ void region(JsonWriter& json, const model::ComparedRegion& one) {
     });
   }
   json.close();
-}
-
-const model::ComparedRegion& region_of(const model::Gate& gate, const GateCheck& check) {
-  return gate.comparison.regions[check.region];
-}
-
-const model::ComparedValue& value_of(const model::Gate& gate, const GateCheck& check) {
-  return region_of(gate, check).values[check.value];
 }
 
 void write_predictions(std::span<const model::ComparedPrediction> list, JsonWriter& json) {
@@ -95,6 +89,7 @@ void write_comparison_object(const model::Comparison& comparison, JsonWriter& js
     json.fields("label", side.label, "runs", side.runs, "command", side.command, "devices", side.devices, "duration_ns",
                 side.duration_ns, "failed", side.failed);
   });
+  json.fields("text", comparison_headline(comparison), "in_turns", comparison.in_turns);
   json.fields("noise", comparison.noise, "method", comparison.method, "alpha", comparison.alpha, "tests",
               comparison.tests);
   json.line_objects("environment", comparison.environment, [&](const model::EnvironmentDifference& difference) {
@@ -129,7 +124,7 @@ void write_comparison_csv(const model::Comparison& comparison, const Style&, Sin
   for (const auto* list : {&comparison.regions, &comparison.missing}) {
     for (const model::ComparedRegion& region : *list) {
       for (const model::ComparedValue& value : region.values) {
-        if (!model::is_compared(region, value)) continue;
+        if (!model::is_known(value)) continue;
         rows(std::string(kind_name(region.kind)), model::path_text("", region.path), region.domain, region.occurrences,
              value, comparison, sink);
       }
@@ -168,6 +163,7 @@ void write_gate_json(const model::Gate& gate, const Style&, Sink& sink) {
     json.fields("verdict", model::gate_verdict_name(check.verdict), "path",
                 model::path_text(region.domain, region.path), "kind", kind_name(region.kind), "metric",
                 value_of(gate, check).tag, "hidden", check.hidden);
+    if (check.function) json.field("function", region.functions[*check.function].name);
     if (check.runs_to_decide) json.field("runs_to_decide", check.runs_to_decide);
     json.field("text", check.text);
   });
@@ -188,8 +184,7 @@ void write_gate_junit(const model::Gate& gate, const Style&, Sink& sink) {
                   gate.checks.size(), bad, open);
   sink.write(fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {0}>\n  <testsuite {0}>\n", counts));
   for (const GateCheck& check : gate.checks) {
-    sink.write(fmt::format("    <testcase classname=\"{}\" name=\"{}\"",
-                           markup_escaped(region_label(region_of(gate, check))),
+    sink.write(fmt::format("    <testcase classname=\"{}\" name=\"{}\"", markup_escaped(gate_label(gate, check)),
                            markup_escaped(value_of(gate, check).tag)));
     const std::string text = markup_escaped(check.text);
     switch (check.verdict) {

@@ -43,9 +43,7 @@ std::string side_letter(std::size_t side) {
 
 const model::ComparedRegion* functions_shown(const model::Comparison& comparison, const std::string& cpu) {
   const auto stands = [](const model::ComparedFunction& function) {
-    return std::any_of(function.self.changes.begin(), function.self.changes.end(), [](const Change& change) {
-      return change.standing == Standing::kMore || change.standing == Standing::kLess;
-    });
+    return std::ranges::any_of(function.self.changes, model::is_significant);
   };
   const model::ComparedRegion* by_name = nullptr;
   for (const model::ComparedRegion& region : comparison.regions) {
@@ -164,10 +162,6 @@ std::string shares_text(const std::vector<std::optional<double>>& shares) {
   return base::join(texts, ", ");
 }
 
-bool is_significant(const Change& change) {
-  return change.standing == Standing::kMore || change.standing == Standing::kLess;
-}
-
 /// Of the program itself or of a Python file: "memcpy [libc.so.6]" is what one of these called.
 bool is_own(const model::ComparedFunction& function) {
   return !function.name.ends_with(']');
@@ -180,7 +174,7 @@ std::string function_sentence(const model::Comparison& comparison) {
   if (region == nullptr) return {};
   for (const model::ComparedFunction& function : region->functions) {
     const ComparedValue& self = function.self;
-    const auto change = std::ranges::find_if(self.changes, is_significant);
+    const auto change = std::ranges::find_if(self.changes, model::is_significant);
     if (change == self.changes.end() || !is_own(function)) continue;
     const auto side = static_cast<std::size_t>(change - self.changes.begin()) + 1;
     std::string text;
@@ -193,6 +187,79 @@ std::string function_sentence(const model::Comparison& comparison) {
   return {};
 }
 
+/// "gemm is slower: from 10.1 us to 12.0 us per call (+19 %).", the kernel that changed most; ""
+/// where none did significantly.
+std::string kernel_sentence(const Comparison& comparison) {
+  for (const model::ComparedKernel& kernel : comparison.kernels) {
+    const ComparedValue& per_call = kernel.per_call;
+    const auto change = std::ranges::find_if(per_call.changes, model::is_significant);
+    if (change == per_call.changes.end()) continue;
+    const auto side = static_cast<std::size_t>(change - per_call.changes.begin()) + 1;
+    std::string text;
+    if (comparison.sides.size() > 2) text = side_letter(side) + ": ";
+    text += base::elide(base::printable(kernel.name), 100);
+    text += " is " + standing_text(per_call, side) + ": from " + side_value(per_call, 0);
+    text += " to " + side_value(per_call, side);
+    text += " per call (" + change_text(per_call, side) + ").";
+    return text;
+  }
+  return {};
+}
+
+/// " is 1.36 ± 0.04 times "
+std::string factor_text(double factor, double low, double high) {
+  return fmt::format(" is {:.2f} ± {:.2f} times ", factor, (high - low) / 2);
+}
+
+/// "B is 1.36 ± 0.04 times faster", of the time of the whole run; "" where that is not compared.
+std::string speed_of(const Comparison& comparison, std::size_t side) {
+  const auto run = std::ranges::find_if(comparison.regions, &model::ComparedRegion::is_whole_run);
+  if (run == comparison.regions.end()) return {};
+  const auto wall = std::ranges::find(run->values, "wall_ns.median", &ComparedValue::tag);
+  if (wall == run->values.end()) return {};
+  const Change& change = wall->changes[side - 1];
+  const std::string letter = side_letter(side);
+  if (!change.low || !change.high || *change.low <= 0) return {};
+  if (!model::is_significant(change)) {
+    const std::string runs = base::counted(comparison.sides[side].runs, "run");
+    std::string text = fmt::format("A and {} take the same time, as far as {} show: ", letter, runs);
+    text += fmt::format("{} takes {:.2f} to {:.2f} times as long", letter, *change.low, *change.high);
+    return text;
+  }
+  if (change.standing == Standing::kMore)
+    return letter + factor_text(*change.ratio, *change.low, *change.high) + "slower";
+  return letter + factor_text(1 / *change.ratio, 1 / *change.high, 1 / *change.low) + "faster";
+}
+
+/// "decode -26.0 %, load +3.1 %": the largest significant changes of innermost ranges.
+std::string largest_changes(const Comparison& comparison, std::size_t side) {
+  constexpr std::size_t kMostNamed = 2;
+  std::vector<std::string> texts;
+  for (const model::ComparedRegion& region : comparison.regions) {
+    if (texts.size() == kMostNamed) break;
+    if (region.values.empty() || !model::is_range(region)) continue;
+    const ComparedValue& value = region.values.front();
+    bool has_inner = false;
+    for (const model::ComparedRegion& inner : comparison.regions)
+      has_inner |= inner.path.size() > region.path.size() && is_within(inner, region);
+    if (has_inner || !model::is_significant(value.changes[side - 1])) continue;
+    texts.push_back(base::printable(region.path.back()) + " " + change_text(value, side));
+  }
+  return base::join(texts, ", ");
+}
+
+/// One sentence of runs that were made in turns; "" where times of the runs are not known.
+std::string turns_sentence(const Comparison& comparison) {
+  std::vector<std::string> texts;
+  for (std::size_t side = 1; side < comparison.sides.size(); ++side) {
+    const std::string speed = speed_of(comparison, side);
+    if (!speed.empty()) texts.push_back(speed);
+    const std::string changes = largest_changes(comparison, side);
+    if (!changes.empty()) texts.push_back(changes);
+  }
+  return texts.empty() ? "" : base::join(texts, "; ") + ".";
+}
+
 /// What changed, in one or two sentences: the largest significant change of a region, how many
 /// others, or that none is.
 std::string regions_sentence(const model::Comparison& comparison) {
@@ -202,11 +269,11 @@ std::string regions_sentence(const model::Comparison& comparison) {
   double largest = -1;
   for (const model::ComparedRegion& region : comparison.regions) {
     for (std::size_t v = 0; v < region.values.size(); ++v) {
-      if (!model::is_compared(region, region.values[v])) continue;
+      if (!model::is_known(region.values[v])) continue;
       for (std::size_t side = 1; side < comparison.sides.size(); ++side) {
         const Change& change = region.values[v].changes[side - 1];
         ++counts[change.standing];
-        const bool stands = change.standing == Standing::kMore || change.standing == Standing::kLess;
+        const bool stands = model::is_significant(change);
         // Values of one region are in different units: the first one of a region, mostly wall time, speaks for it.
         const double size = change.ratio ? std::abs(std::log(std::max(*change.ratio, 1e-9))) : 0;
         if (!stands || size <= largest) continue;
@@ -222,8 +289,10 @@ std::string regions_sentence(const model::Comparison& comparison) {
   const std::size_t worse = counts[Standing::kMore], better = counts[Standing::kLess];
   if (most == nullptr) {
     if (noise == 0) return "Nothing could be tested in " + sides + ": too few runs or instances to estimate noise.";
-    return fmt::format("No statistically significant change: {} in {}.", base::counted(noise, "value"), sides) +
-           (untested > 0 ? fmt::format(" {} could not be tested.", untested) : "");
+    std::string none = "No statistically significant change of a range: ";
+    none += base::counted(noise, "value") + " in " + sides + ".";
+    if (untested > 0) none += fmt::format(" {} could not be tested.", untested);
+    return none;
   }
   const ComparedValue& value = most->values[at];
   const std::string subject = comparison.sides.size() > 2 ? side_letter(of_side) + ": " : "";
@@ -234,14 +303,6 @@ std::string regions_sentence(const model::Comparison& comparison) {
   text += others == 0 ? " No other change is statistically significant."
                       : fmt::format(" In all, {} rose and {} fell significantly; {} did not change significantly.",
                                     base::counted(worse, "value"), better, noise);
-  return text;
-}
-
-/// Of regions, and of the function that is the likely cause.
-std::string comparison_sentence(const model::Comparison& comparison) {
-  std::string text = regions_sentence(comparison);
-  const std::string function = function_sentence(comparison);
-  if (!function.empty()) text += " " + function;
   return text;
 }
 
@@ -267,7 +328,6 @@ std::vector<std::string> untested_sentences(const model::Comparison& comparison)
   std::map<std::string, std::size_t> reasons;
   for (const model::ComparedRegion& region : comparison.regions) {
     for (const ComparedValue& value : region.values) {
-      if (!model::is_compared(region, value)) continue;
       for (const Change& change : value.changes) {
         if (change.standing == Standing::kUntested && !change.why.empty()) ++reasons[change.why];
       }
@@ -425,10 +485,19 @@ std::size_t count(const model::Gate& gate, GateVerdict verdict) {
 
 }  // namespace
 
+std::string comparison_headline(const Comparison& comparison) {
+  std::vector<std::string> sentences;
+  if (comparison.in_turns) sentences.push_back(turns_sentence(comparison));
+  if (sentences.empty() || sentences.front().empty()) sentences = {regions_sentence(comparison)};
+  for (const std::string& sentence : {function_sentence(comparison), kernel_sentence(comparison)})
+    if (!sentence.empty()) sentences.push_back(sentence);
+  return base::join(sentences, " ");
+}
+
 Document comparison_document(const Comparison& comparison, const Style& style) {
   Document page;
   Section& head = page.begin("Comparison");
-  head.add({.text = comparison_sentence(comparison), .tone = Tone::kBold});
+  head.add({.text = comparison_headline(comparison), .tone = Tone::kBold});
   add_surroundings(head, comparison);
   add_predictions(page, comparison);
   const std::size_t most = style.top == 0 ? comparison.regions.size() : std::min(style.top, comparison.regions.size());
@@ -437,7 +506,7 @@ Document comparison_document(const Comparison& comparison, const Style& style) {
     std::vector<Row> rows;
     for (std::size_t i = 0; i < most; ++i) {
       const model::ComparedRegion& region = comparison.regions[i];
-      if (!model::is_compared(region, region.values[v])) continue;
+      if (!model::is_known(region.values[v])) continue;
       rows.push_back({region_label(region), counts_text(region.occurrences), &region.values[v]});
     }
     Grid grid = grid_of(comparison, "range", "count", rows);
@@ -489,10 +558,36 @@ std::string gate_headline(const model::Gate& gate) {
   }
   if (open > hidden) text += fmt::format("; {} could not be judged", open - hidden);
   if (hidden > 0)
-    text += fmt::format("; {} undecided: about {} runs per side decide (profile --repeat auto makes as many as needed)",
-                        hidden, runs);
+    text += fmt::format("; {0} undecided: about {1} runs per side decide (profile --repeat {1})", hidden, runs);
   return text;
 }
+
+std::string gate_label(const model::Gate& gate, const GateCheck& check) {
+  const model::ComparedRegion& region = region_of(gate, check);
+  const std::string label = region_label(region);
+  if (!check.function) return label;
+  return base::printable(region.functions[*check.function].name) + " in " + label;
+}
+
+namespace {
+
+/// The rule, where it fails what was measured below the limit; "" where it does not.
+std::string rule_sentence(const model::Gate& gate) {
+  const auto is_below = [&](const GateCheck& check) {
+    const auto& ratio = value_of(gate, check).changes[0].ratio;
+    return check.verdict == GateVerdict::kRegressed && ratio && *ratio < 1 + gate.max_regression;
+  };
+  const auto below = std::ranges::count_if(gate.checks, is_below);
+  if (below == 0) return {};
+  const std::string limit = fmt::format("{:g} %", gate.max_regression * 100);
+  return fmt::format(
+      "{} below {} failed, too: an increase that is statistically significant fails when its "
+      "interval reaches the limit, so that one of exactly {} is always found; more runs make the "
+      "interval narrower",
+      base::counted(static_cast<std::size_t>(below), "value"), limit, limit);
+}
+
+}  // namespace
 
 Document gate_document(const model::Gate& gate) {
   Document page;
@@ -517,10 +612,9 @@ Document gate_document(const model::Gate& gate) {
     for (const GateCheck& check : gate.checks) {
       if (check.verdict != verdict) continue;
       if (++all > kShown && verdict != GateVerdict::kRegressed) continue;
-      const model::ComparedRegion& region = gate.comparison.regions[check.region];
-      const ComparedValue& value = region.values[check.value];
+      const ComparedValue& value = value_of(gate, check);
       grid.add({{std::string(model::gate_verdict_name(verdict)), tone},
-                {region_label(region)},
+                {gate_label(gate, check)},
                 {value.tag},
                 {side_value(value, 0)},
                 {side_value(value, 1)},
@@ -537,6 +631,8 @@ Document gate_document(const model::Gate& gate) {
   add_missing(page, gate.comparison, gate.comparison.missing.size());
   Section& foot = page.begin("Answer");
   for (const std::string& text : untested_sentences(gate.comparison)) foot.add({text, Line::kItem, Tone::kDim});
+  const std::string rule = rule_sentence(gate);
+  if (!rule.empty()) foot.add({rule, Line::kItem, Tone::kWarn});
   foot.add({gate_headline(gate), Line::kItem, bad ? Tone::kBad : doubt ? Tone::kWarn : Tone::kGood});
   return page;
 }

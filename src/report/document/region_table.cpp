@@ -19,7 +19,7 @@ using model::Region;
 using model::Report;
 
 constexpr std::size_t kDefaultRows = 20;  // where no number is given: a screen
-constexpr const char* kWholeRun = "whole run";
+constexpr const char* kWholeRun = model::kWholeRun.data();
 constexpr std::size_t kBarWidth = 6;
 constexpr std::size_t kMostTurned = 8;  // regions or kernels beside each other in a turned table
 constexpr std::size_t kMostLabel = 24;  // columns of a head there

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "model/digest.hpp"
 #include "model/measure.hpp"
 #include "model/report.hpp"
 #include "report/exporter.hpp"
@@ -70,7 +71,7 @@ void choose_rows(ScopeView& scope, int depth, std::size_t top, std::string_view 
 /// Columns of the terminal: longer titles push others out of a table.
 inline constexpr std::size_t kLongTitle = 16;
 /// What lies outside every range, in tables and as a range for --cpu.
-inline constexpr const char* kOutsideRanges = "outside ranges";
+inline constexpr const char* kOutsideRanges = model::kOutsideRanges.data();
 /// The range's own name, printable; with its domain where that changes, the whole path where a filter hid its parent.
 [[nodiscard]] std::string label_of(const model::Region& region, const model::Region* parent);
 

@@ -1,0 +1,42 @@
+#include "analyze/compare/series/function_by_runs.hpp"
+
+#include <vector>
+
+#include "analyze/compare/compare_functions.hpp"
+
+namespace rangescope::analyze {
+namespace {
+
+/// Of a region's wall time.
+constexpr double kLeastShare = 0.01;
+
+}  // namespace
+
+std::optional<TwoGroups> function_by_runs(const MatchedRegion& region, const std::string& name,
+                                          std::size_t side, std::string& why) {
+  TwoGroups groups;
+  bool is_large = false;
+  for (const std::size_t s : {std::size_t{0}, side}) {
+    std::vector<double>& values = s == 0 ? groups.a : groups.b;
+    for (const model::DigestRegion* run : region.of[s]) {
+      const FunctionSide one_run = put_together({run});
+      const auto found = one_run.self_ns.find(name);
+      const bool is_listed = found != one_run.self_ns.end();
+      if (!(one_run.wall_ns > 0) || (!is_listed && !one_run.all_listed)) {
+        why = "not among the largest functions of every run";
+        return std::nullopt;
+      }
+      values.push_back(is_listed ? found->second.first / one_run.occurrences : 0);
+    }
+    const FunctionSide all_runs = put_together(region.of[s]);
+    const auto found = all_runs.self_ns.find(name);
+    const double self_ns = found == all_runs.self_ns.end() ? 0 : found->second.first;
+    is_large |= self_ns >= kLeastShare * all_runs.wall_ns &&
+                self_ns >= kFewestSamples * all_runs.interval_ns;
+  }
+  if (is_large) return groups;
+  why = "less than 1 % of the wall time or ten samples on both sides";
+  return std::nullopt;
+}
+
+}  // namespace rangescope::analyze
