@@ -142,6 +142,19 @@ struct Comparison {
   std::vector<std::string> notes;               ///< what a reader of the numbers should know
 };
 
+/// Is it the region, or below it?
+[[nodiscard]] inline bool is_within(const ComparedRegion& region, const ComparedRegion& outer) {
+  if (region.domain != outer.domain || region.kind != outer.kind) return false;
+  return std::ranges::mismatch(outer.path, region.path).in1 == outer.path.end();
+}
+
+/// Is no region of the comparison inside of it?
+[[nodiscard]] inline bool is_innermost(const ComparedRegion& region, const Comparison& comparison) {
+  return std::ranges::none_of(comparison.regions, [&](const ComparedRegion& inner) {
+    return inner.path.size() > region.path.size() && is_within(inner, region);
+  });
+}
+
 /// "untested", "noise", "more", "less"
 [[nodiscard]] constexpr std::string_view standing_name(Standing standing) {
   constexpr std::string_view kNames[] = {"untested", "noise", "more", "less"};

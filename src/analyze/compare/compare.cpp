@@ -208,7 +208,7 @@ class Comparer {
     out_.in_turns = options_.in_turns;
     by_runs_ = true;
     for (std::size_t s = 1; s < sides_.size(); ++s) {
-      const double least_p = smallest_p(sides_[0].runs.size(), sides_[s].runs.size(), Tail::kBoth);
+      const double least_p = smallest_p(sides_[0].runs.size(), sides_[s].runs.size());
       by_runs_ = by_runs_ && least_p <= options_.alpha;
     }
     out_.noise = by_runs_ ? "runs" : "occurrences";
@@ -505,7 +505,7 @@ class Comparer {
     std::vector<TwoGroups> groups;
     groups.reserve(hypotheses.size());
     for (Hypothesis& one : hypotheses) groups.push_back(std::move(one.groups));
-    const std::vector<double> p = permutation_test(groups, Tail::kBoth, options_.deals);
+    const std::vector<double> p = permutation_test(groups, options_.deals);
     out_.tests = std::max(out_.tests, groups.size());
     for (std::size_t i = 0; i < hypotheses.size(); ++i) {
       Change& change = *hypotheses[i].change;

@@ -33,6 +33,10 @@ struct FunctionSide {
 /// Samples of a function on some side without which a change of it could not be significant.
 inline constexpr double kFewestSamples = 10;
 
+/// Of a region's wall time: functions that take less on all sides are not tested from run to run,
+/// and fail no gate.
+inline constexpr double kLeastFunctionShare = 0.01;
+
 /// Is a tested change significant at `alpha`? Not where its interval holds "no change".
 [[nodiscard]] model::Standing standing_of(const model::Change& change, double alpha);
 

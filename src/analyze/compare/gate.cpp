@@ -87,9 +87,7 @@ model::GateCheck checked(const model::ComparedValue& value, bool by_runs, double
   return check;
 }
 
-/// A function that takes less than 1 % of the wall time fails no build.
 bool is_small_function(const model::ComparedFunction& function) {
-  constexpr double kLeastFunctionShare = 0.01;
   const auto is_small_share = [](const std::optional<double>& share) {
     return share.value_or(0) < kLeastFunctionShare;
   };

@@ -57,7 +57,7 @@ struct Groups {
   std::vector<double> a, b;
 };
 
-double statistic(const Sorted& value, const std::vector<char>& in_b, Groups& groups, Tail tail) {
+double statistic(const Sorted& value, const std::vector<char>& in_b, Groups& groups) {
   groups.a.clear();
   groups.b.clear();
   for (std::size_t i = 0; i < value.values.size(); ++i)
@@ -66,8 +66,7 @@ double statistic(const Sorted& value, const std::vector<char>& in_b, Groups& gro
   const auto na = static_cast<double>(groups.a.size()), nb = static_cast<double>(groups.b.size());
   const double deviation = (distances(groups.a, a) + distances(groups.b, b)) / (na + nb);
   const double scale = deviation * std::sqrt(1 / na + 1 / nb) + value.floor;
-  const double t = scale > 0 ? (b - a) / scale : 0;
-  return tail == Tail::kBoth ? std::abs(t) : t;
+  return scale > 0 ? std::abs(b - a) / scale : 0;
 }
 
 /// The next subset of k of n in lexicographic order; false after the last one.
@@ -102,12 +101,12 @@ double deals(std::size_t na, std::size_t nb) {
   return std::round(count);
 }
 
-double smallest_p(std::size_t na, std::size_t nb, Tail tail) {
-  // With two tails and groups of one size, exchanging the groups gives the same |t|.
-  return (tail == Tail::kBoth && na == nb ? 2 : 1) / deals(na, nb);
+double smallest_p(std::size_t na, std::size_t nb) {
+  // With groups of one size, exchanging the groups gives the same |t|.
+  return (na == nb ? 2 : 1) / deals(na, nb);
 }
 
-std::vector<double> permutation_test(std::span<const TwoGroups> values, Tail tail, std::size_t most) {
+std::vector<double> permutation_test(std::span<const TwoGroups> values, std::size_t most) {
   const std::size_t m = values.size();
   std::vector<double> p(m, 1.0);
   if (m == 0) return p;
@@ -120,7 +119,7 @@ std::vector<double> permutation_test(std::span<const TwoGroups> values, Tail tai
   std::vector<char> in_b(n, 0);
   std::fill(in_b.begin() + static_cast<std::ptrdiff_t>(na), in_b.end(), char{1});
   std::vector<double> observed(m);
-  for (std::size_t j = 0; j < m; ++j) observed[j] = statistic(data[j], in_b, groups, tail);
+  for (std::size_t j = 0; j < m; ++j) observed[j] = statistic(data[j], in_b, groups);
   std::vector<std::size_t> by_size(m);
   std::iota(by_size.begin(), by_size.end(), std::size_t{0});
   std::stable_sort(by_size.begin(), by_size.end(),
@@ -145,7 +144,7 @@ std::vector<double> permutation_test(std::span<const TwoGroups> values, Tail tai
     double largest = -std::numeric_limits<double>::infinity();
     for (std::size_t rank = m; rank-- > 0;) {  // successive maxima, from the smallest value up
       const std::size_t j = by_size[rank];
-      largest = std::max(largest, statistic(data[j], in_b, groups, tail));
+      largest = std::max(largest, statistic(data[j], in_b, groups));
       // Sums in another order of addition differ in their last bits.
       if (largest >= observed[j] - 1e-9 * std::abs(observed[j])) ++as_large[rank];
     }

@@ -3,7 +3,7 @@
 // Test: permutation of whole runs, with the step-down maxT adjustment (P. H. Westfall and S. S. Young,
 // "Resampling-Based Multiple Testing", 1993, algorithm 4.1; Ge, Dudoit and Speed, TEST 12, 2003). The runs are dealt
 // out to the two groups in every possible way (or in `most` random ways, where there are more); a value's p is the
-// share of deals in which the largest t of all values not yet decided is as large as its own. It assumes no
+// share of deals in which the largest |t| of all values not yet decided is as large as its own. It assumes no
 // distribution, keeps what regions have in common (nested regions move together), and holds the chance of one or more
 // false alarms over all values below alpha, however many there are. What it assumes is that runs are exchangeable where
 // nothing changed.
@@ -27,22 +27,21 @@
 
 namespace rangescope::analyze {
 
-enum class Tail : unsigned char { kBoth, kMore };
-
 /// The units (runs, or stretches of one run) of one value in two groups. All values of a test have the same units.
 struct TwoGroups {
   std::vector<double> a, b;
 };
 
-/// Adjusted p of each value, in their order; at least 1 / deals(nA, nB), or 1 / `most` where there are more deals. All
-/// groups A are of one size, so are all B, neither is empty. Deterministic: the random deals come from a fixed seed.
-[[nodiscard]] std::vector<double> permutation_test(std::span<const TwoGroups> values, Tail tail, std::size_t most);
+/// Adjusted two-sided p of each value, in their order; at least 1 / deals(nA, nB), or 1 / `most` where there are more
+/// deals. All groups A are of one size, so are all B, neither is empty. Deterministic: the random deals come from a
+/// fixed seed.
+[[nodiscard]] std::vector<double> permutation_test(std::span<const TwoGroups> values, std::size_t most);
 
 /// In how many ways na + nb units can be dealt to groups of na and nb; at most 1e18.
 [[nodiscard]] double deals(std::size_t na, std::size_t nb);
 
 /// The smallest p that so many units can give.
-[[nodiscard]] double smallest_p(std::size_t na, std::size_t nb, Tail tail);
+[[nodiscard]] double smallest_p(std::size_t na, std::size_t nb);
 
 struct RatioInterval {
   double low = 0, high = 0;

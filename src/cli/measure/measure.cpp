@@ -38,7 +38,7 @@ std::string letter_of(std::size_t command) {
 base::Result<void> profile_once(const std::string& self, const Words& command,
                                 const fs::path& folder) {
   base::Command profile;
-  profile.argv = {self, "profile", "-q", "--runs", folder.string(), "--"};
+  profile.argv = {self, "profile", "-q", "--repeat", "1", "--runs", folder.string(), "--"};
   profile.argv.insert(profile.argv.end(), command.begin(), command.end());
   profile.forward_signals = true;
   profile.out.pass = false;

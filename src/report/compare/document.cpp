@@ -69,11 +69,6 @@ const model::ComparedRegion* chains_shown(const model::Comparison& comparison, c
   return region;
 }
 
-bool is_within(const model::ComparedRegion& region, const model::ComparedRegion& whole) {
-  return region.domain == whole.domain && region.kind == whole.kind && region.path.size() >= whole.path.size() &&
-         std::equal(whole.path.begin(), whole.path.end(), region.path.begin());
-}
-
 std::string region_label(const model::ComparedRegion& region) {
   std::string text = base::printable(model::path_text(region.domain, region.path));
   if (region.kind == model::RangeKind::kStartEnd) text += model::kStartEndMark;
@@ -239,10 +234,8 @@ std::string largest_changes(const Comparison& comparison, std::size_t side) {
     if (texts.size() == kMostNamed) break;
     if (region.values.empty() || !model::is_range(region)) continue;
     const ComparedValue& value = region.values.front();
-    bool has_inner = false;
-    for (const model::ComparedRegion& inner : comparison.regions)
-      has_inner |= inner.path.size() > region.path.size() && is_within(inner, region);
-    if (has_inner || !model::is_significant(value.changes[side - 1])) continue;
+    if (!model::is_innermost(region, comparison)) continue;
+    if (!model::is_significant(value.changes[side - 1])) continue;
     texts.push_back(base::printable(region.path.back()) + " " + change_text(value, side));
   }
   return base::join(texts, ", ");

@@ -19,8 +19,6 @@ namespace rangescope::report {
 /// The region whose chains are shown, by the same rules; without a name and a function that stands out, the
 /// outermost with the most samples of its own.
 [[nodiscard]] const model::ComparedRegion* chains_shown(const model::Comparison& comparison, const std::string& cpu);
-/// Is it the region, or below it?
-[[nodiscard]] bool is_within(const model::ComparedRegion& region, const model::ComparedRegion& whole);
 
 [[nodiscard]] Document comparison_document(const model::Comparison& comparison, const Style& style);
 [[nodiscard]] Document gate_document(const model::Gate& gate);

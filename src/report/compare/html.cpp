@@ -36,7 +36,7 @@ std::vector<FlameNode> nodes_of(const model::Comparison& comparison, const model
   std::unordered_map<std::uint64_t, std::uint32_t> known;
   for (const auto* list : {&comparison.regions, &comparison.missing}) {
     for (const model::ComparedRegion& region : *list) {
-      if (!is_within(region, whole)) continue;
+      if (!model::is_within(region, whole)) continue;
       for (const model::ComparedChain& chain : region.chains) {
         std::uint32_t node = kNone;
         for (const std::uint32_t frame : chain.frames) {
@@ -132,7 +132,7 @@ void write_comparison_collapsed(const model::Comparison& comparison, const Style
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> sums;
   for (const auto* list : {&comparison.regions, &comparison.missing}) {
     for (const model::ComparedRegion& region : *list) {
-      if (only != nullptr && !is_within(region, *only)) continue;
+      if (only != nullptr && !model::is_within(region, *only)) continue;
       for (const model::ComparedChain& chain : region.chains) {
         std::vector<std::string> words;
         for (const std::string& range : region.path) words.push_back(folded_word(range));

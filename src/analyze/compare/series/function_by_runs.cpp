@@ -5,12 +5,6 @@
 #include "analyze/compare/compare_functions.hpp"
 
 namespace rangescope::analyze {
-namespace {
-
-/// Of a region's wall time.
-constexpr double kLeastShare = 0.01;
-
-}  // namespace
 
 std::optional<TwoGroups> function_by_runs(const MatchedRegion& region, const std::string& name,
                                           std::size_t side, std::string& why) {
@@ -31,7 +25,7 @@ std::optional<TwoGroups> function_by_runs(const MatchedRegion& region, const std
     const FunctionSide all_runs = put_together(region.of[s]);
     const auto found = all_runs.self_ns.find(name);
     const double self_ns = found == all_runs.self_ns.end() ? 0 : found->second.first;
-    is_large |= self_ns >= kLeastShare * all_runs.wall_ns &&
+    is_large |= self_ns >= kLeastFunctionShare * all_runs.wall_ns &&
                 self_ns >= kFewestSamples * all_runs.interval_ns;
   }
   if (is_large) return groups;

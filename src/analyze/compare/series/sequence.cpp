@@ -32,19 +32,12 @@ bool were_in_sequence(const model::Side& first, const model::Side& other) {
   return is_known && (a.end < b.begin || b.end < a.begin);
 }
 
-/// Ranges without one inside: those around them move with them.
-bool is_leaf(const model::ComparedRegion& region, const model::Comparison& comparison) {
-  return std::ranges::none_of(comparison.regions, [&](const model::ComparedRegion& inner) {
-    return inner.domain == region.domain && inner.path.size() > region.path.size() &&
-           std::equal(region.path.begin(), region.path.end(), inner.path.begin());
-  });
-}
-
-/// Changes of the first value of each leaf, as logarithms.
+/// Changes of the first value of each innermost range, as logarithms: those around them move with
+/// them.
 std::vector<double> shifts_of(const model::Comparison& comparison, std::size_t side) {
   std::vector<double> shifts;
   for (const model::ComparedRegion& region : comparison.regions) {
-    if (!model::is_range(region) || !is_leaf(region, comparison)) continue;
+    if (!model::is_range(region) || !model::is_innermost(region, comparison)) continue;
     if (region.values.empty() || region.values.front().unit != "ns") continue;
     const auto& ratio = region.values.front().changes[side - 1].ratio;
     if (ratio && *ratio > 0) shifts.push_back(std::log(*ratio));
