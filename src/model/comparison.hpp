@@ -142,6 +142,11 @@ struct Comparison {
   std::vector<std::string> notes;               ///< what a reader of the numbers should know
 };
 
+/// Rows of the run lack values that ranges have: those that no side has are left out.
+[[nodiscard]] inline bool is_compared(const ComparedRegion& region, const ComparedValue& value) {
+  return is_range(region) || is_known(value);
+}
+
 /// Is it the region, or below it?
 [[nodiscard]] inline bool is_within(const ComparedRegion& region, const ComparedRegion& outer) {
   if (region.domain != outer.domain || region.kind != outer.kind) return false;

@@ -54,7 +54,7 @@ void region(JsonWriter& json, const model::ComparedRegion& one) {
   if (one.is_outside_ranges) json.field("outside_ranges", true);
   json.open_object("values");
   for (const ComparedValue& value : one.values) {
-    if (!model::is_known(value)) continue;
+    if (!model::is_compared(one, value)) continue;
     json.open_object(value.tag);
     value_fields(json, value);
     json.close();
@@ -124,7 +124,7 @@ void write_comparison_csv(const model::Comparison& comparison, const Style&, Sin
   for (const auto* list : {&comparison.regions, &comparison.missing}) {
     for (const model::ComparedRegion& region : *list) {
       for (const model::ComparedValue& value : region.values) {
-        if (!model::is_known(value)) continue;
+        if (!model::is_compared(region, value)) continue;
         rows(std::string(kind_name(region.kind)), model::path_text("", region.path), region.domain, region.occurrences,
              value, comparison, sink);
       }

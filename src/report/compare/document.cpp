@@ -499,7 +499,7 @@ Document comparison_document(const Comparison& comparison, const Style& style) {
     std::vector<Row> rows;
     for (std::size_t i = 0; i < most; ++i) {
       const model::ComparedRegion& region = comparison.regions[i];
-      if (!model::is_known(region.values[v])) continue;
+      if (!model::is_compared(region, region.values[v])) continue;
       rows.push_back({region_label(region), counts_text(region.occurrences), &region.values[v]});
     }
     Grid grid = grid_of(comparison, "range", "count", rows);
