@@ -1,15 +1,19 @@
 #include "analyze/time/steady.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 
 #include "analyze/statistics/spread.hpp"
 #include "analyze/statistics/stretches.hpp"
 #include "analyze/tree/busy.hpp"
 #include "analyze/tree/recording.hpp"
 #include "base/workers.hpp"
+#include "model/backward.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -20,14 +24,36 @@ constexpr double kFar = 2;             // times the median: jitter of a settled 
 constexpr double kAsLong = 1.5;        // times a later one: nearer to it, the later one took as long
 constexpr std::ptrdiff_t kAgain = 2;   // later ones that took as long: where each epoch begins so, it is no warm-up
 constexpr std::size_t kFewest = 3;     // of fewer nobody can say which one is unlike the others
+constexpr double kFarOfTwo = 5;        // times the other of two instances, in which the GPU did as much
 constexpr double kMoreWork = 0.5;      // of the longer time is explained by a busier GPU: then it is no warm-up
 constexpr double kWorthSaying = 0.05;  // less than that is noise of the estimate
 
+/// Is the first of two instances warm-up? Only GPU work can tell that both did the same.
+bool is_warm_up_of_two(std::span<const std::int64_t> wall_ns, std::span<const double> busy_ns) {
+  const bool took_longer = static_cast<double>(wall_ns[0]) >= kFarOfTwo * static_cast<double>(wall_ns[1]);
+  const bool had_work = busy_ns[0] > 0 && busy_ns[1] > 0;
+  return took_longer && had_work && std::abs(busy_ns[0] - busy_ns[1]) <= kMoreWork * std::min(busy_ns[0], busy_ns[1]);
+}
+
+/// A module's ranges of the backward pass: each is of some of its functions, so that short ones come
+/// before the one that loads a kernel.
+bool has_different_parts(const Session& session, const Tree& tree, std::size_t number) {
+  if (!tree.cells[number].module) return false;
+  std::size_t root = number;
+  while (tree.cells[root].parent != kNone) root = tree.cells[root].parent;
+  return session.strings.view(tree.cells[root].name) == model::kBackward;
+}
+
 /// How many of the occurrences, in time order, warm the range up. `busy`: as find_phases() has it.
 std::size_t warm_ups(const Session& session, const Tree& tree, const std::vector<std::uint32_t>& in_order,
-                     const UnlistedOfCell* unlisted, const std::vector<std::uint64_t>& busy) {
+                     const UnlistedOfCell* unlisted, const std::vector<std::uint64_t>& busy, bool parts_differ) {
   const std::size_t listed = in_order.size(), n = listed + (unlisted == nullptr ? 0 : unlisted->count());
   std::size_t most = std::max<std::size_t>(1, n / 3);
+  if (n == 2 && listed == 2 && !busy.empty()) {
+    const std::array wall_ns = {wall_of(session, tree, in_order[0]), wall_of(session, tree, in_order[1])};
+    const std::array busy_ns = {static_cast<double>(busy[in_order[0]]), static_cast<double>(busy[in_order[1]])};
+    return is_warm_up_of_two(wall_ns, busy_ns) ? 1 : 0;
+  }
   if (n < kFewest) return 0;
   std::vector<std::int64_t> later, later_busy;
   if (unlisted != nullptr) most = std::min({most, listed, static_cast<std::size_t>(unlisted->first_listed)});
@@ -38,11 +64,16 @@ std::size_t warm_ups(const Session& session, const Tree& tree, const std::vector
   const auto usual = static_cast<double>(unlisted != nullptr ? unlisted->usual_ns : upper_median(later));
   const auto usual_busy = static_cast<double>(upper_median(std::move(later_busy)));
   std::size_t count = 0;
-  for (; count < most; ++count) {
-    const auto took = static_cast<double>(wall_of(session, tree, in_order[count]));
+  for (std::size_t i = 0; i < most; ++i) {
+    const auto took = static_cast<double>(wall_of(session, tree, in_order[i]));
     const auto as_long = [&](std::int64_t each) { return kAsLong * static_cast<double>(each) >= took; };
-    if (took <= kFar * usual || std::count_if(later.begin(), later.end(), as_long) >= kAgain) break;
-    if (!busy.empty() && static_cast<double>(busy[in_order[count]]) - usual_busy > kMoreWork * (took - usual)) break;
+    const bool is_far = took > kFar * usual && std::count_if(later.begin(), later.end(), as_long) < kAgain;
+    const bool had_more_work =
+        !busy.empty() && static_cast<double>(busy[in_order[i]]) - usual_busy > kMoreWork * (took - usual);
+    if (is_far && !had_more_work)
+      count = i + 1;
+    else if (!parts_differ)
+      break;
   }
   return count;
 }
@@ -344,7 +375,8 @@ std::vector<Phase> find_phases(const Session& session, const Tree& tree, const B
     if (!std::is_sorted(in_order.begin(), in_order.end(), earlier))
       std::sort(in_order.begin(), in_order.end(), earlier);
     const UnlistedOfCell* unlisted = tree.unlisted(static_cast<std::uint32_t>(cell));
-    const std::size_t warm = warm_ups(session, tree, in_order, unlisted, busy);
+    const std::size_t warm =
+        warm_ups(session, tree, in_order, unlisted, busy, has_different_parts(session, tree, cell));
     for (std::size_t i = 0; i < warm; ++i) phases[in_order[i]] = Phase::kWarmUp;
   }
   return phases;
@@ -379,7 +411,8 @@ Occurrences occurrences_of(const Regions& regions, const std::vector<Phase>& pha
   }
   for (auto& [thread, in_order] : by_thread) {
     std::sort(in_order.begin(), in_order.end(), Earlier{session, tree});
-    const std::size_t most = warm_ups(session, tree, in_order, nullptr, {});
+    const bool parts_differ = has_different_parts(session, tree, tree.cell[in_order.front()]);
+    const std::size_t most = warm_ups(session, tree, in_order, nullptr, {}, parts_differ);
     bool warm = true;
     for (std::size_t i = 0; i < in_order.size(); ++i) {
       warm = warm && i < most && phases[in_order[i]] == Phase::kWarmUp;

@@ -39,6 +39,40 @@ TEST(Steady, OfTwoNobodyCanSay) {
   EXPECT_EQ(Loop({1000, 100}).step().steady->left_out, 0);
 }
 
+TEST(Steady, OfTwoTheFirstIsWarmUpIfTheGpuDidAsMuchAndItTookManyTimesAsLong) {
+  const auto left_out = [](std::int64_t first_ns, std::int64_t first_kernel_ns) {
+    Loop loop({first_ns, 200});
+    const auto stream = loop.stream(loop.p, loop.device(loop.p, 0), 1);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::int64_t start_ns = loop.session.ranges[i].start_ns;
+      const std::int64_t kernel_ns = i == 0 ? first_kernel_ns : 50;
+      const auto launch = loop.launch(loop.t, start_ns, start_ns + 5);
+      loop.kernel(launch, "k", start_ns + 6, start_ns + 6 + kernel_ns, stream);
+    }
+    return loop.step().steady->left_out;
+  };
+  EXPECT_EQ(left_out(1000, 60), 1);
+  EXPECT_EQ(left_out(1000, 80), 0) << "it gave the GPU more to do";
+  EXPECT_EQ(left_out(900, 60), 0) << "it took less than five times as long";
+}
+
+TEST(Steady, ShortPartsOfABackwardPassWarmUpWithALongOneAfterThem) {
+  const auto left_out = [](const char* root) {
+    testing::SessionBuilder b;
+    const auto thread = b.thread(b.process(1), 2);
+    std::int64_t at = 100;
+    for (const std::int64_t length : {10, 10, 5000, 12, 9, 11, 10, 8, 12, 9, 11, 10}) {
+      b.session.ranges[b.range(thread, root, at, at + length)].module = true;
+      b.session.ranges[b.range(thread, "Linear", at, at + length)].module = true;
+      at += length + 10;
+    }
+    b.session.end_ns = at;
+    return analyze(b.session)->regions.at(1).steady->left_out;
+  };
+  EXPECT_EQ(left_out("backward"), 3);
+  EXPECT_EQ(left_out("Model"), 0);
+}
+
 TEST(Steady, AnOccurrenceThatGivesTheGpuMoreToDoIsNoWarmUp) {
   Loop b({1000, 100, 100, 100});
   const auto stream = b.stream(b.p, b.device(b.p, 0), 1);

@@ -6,6 +6,7 @@
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/units.hpp"
+#include "model/backward.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -15,6 +16,13 @@ using base::format_ns;
 /// Whether occurrences lie in one another, as below kDeepest ranges: their times say nothing side by side.
 bool nested(const model::Region& region) {
   return region.steady->left_out_ns + region.steady->wall_total_ns > 1.5 * region.wall.inclusive_ns;
+}
+
+/// A module's ranges in several threads are its forward pass in one and parts of its backward pass
+/// in another; those of the backward pass are of some of its functions each.
+bool has_different_work(const model::Region& region) {
+  const bool is_of_threads = region.across && region.across->of_threads;
+  return region.module && (is_of_threads || region.path.front() == model::kBackward);
 }
 
 /// What the first occurrences took longer than the rest.
@@ -88,6 +96,7 @@ void find_uneven(const Case& known, std::vector<model::Verdict>& out) {
   const auto saves = [&](std::size_t row) {
     const auto& steady = known.region(row).steady;
     if (known.region(row).domain == "python") return 0.0;  // one function does different work in each call
+    if (has_different_work(known.region(row))) return 0.0;
     if (!steady || static_cast<double>(steady->occurrences) < kUnevenCount || nested(known.region(row))) return 0.0;
     if (steady->wall_ns.median < kTooShortNs) return 0.0;  // that is the recording's own
     const bool wide = steady->wall_ns.p95 > kUnevenTimes * steady->wall_ns.median;
@@ -117,7 +126,7 @@ void find_imbalance(const Case& known, std::vector<model::Verdict>& out) {
   const auto saves = [&](std::size_t row) {
     const auto& across = known.region(row).across;
     if (across && !across->of_threads && straggler) return 0.0;  // reported already, with its cause
-    if (!across || across->imbalance < kImbalance) return 0.0;
+    if (!across || across->imbalance < kImbalance || has_different_work(known.region(row))) return 0.0;
     // What the others do before or after the slowest does not wait for it.
     const double apart = std::max(0.0, known.region(row).wall.open_ns - across->max_ns);
     return std::max(0.0, across->max_ns - across->mean_ns - apart);
