@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analyze/compare/compare_functions.hpp"
 #include "base/text.hpp"
 #include "model/measure.hpp"
 
