@@ -18,10 +18,10 @@ namespace rangescope::analyze::cures {
 namespace {
 
 /// Shorter stretches are what a framework does between two calls.
-constexpr std::int64_t kLongStretch_ns = 100'000;
+constexpr std::int64_t kLongInterpreterStretch_ns = 100'000;
 /// The first instances start up: compiling and capturing belongs there.
 constexpr std::size_t kStartUpInstances = 2;
-constexpr std::size_t kFewestSamples = 3;
+constexpr std::size_t kFewestCulpritSamples = 3;
 
 struct Culprit {
   std::string_view cure;
@@ -72,7 +72,7 @@ SampledWork work_of(const Recording& recording, Findings& findings, const Culpri
     for (const Id id : instances[index].calls) {
       const Operation& operation = recording.operation(id);
       const bool is_long =
-          operation.kind == Kind::kStretch && operation.duration_ns >= kLongStretch_ns;
+          operation.kind == Kind::kStretch && operation.duration_ns >= kLongInterpreterStretch_ns;
       if (!is_long || findings.is_claimed(id)) continue;
       const auto [samples, at_places] =
           findings.samples().share_at(recording, {id}, culprit.places);
@@ -91,7 +91,7 @@ SampledWork work_of(const Recording& recording, Findings& findings, const Culpri
 /// What ends in the first half of the loop is a long start-up.
 bool goes_on(const Recording& recording, const Culprit& culprit, const SampledWork& work) {
   const bool is_repeated =
-      work.instances >= culprit.fewest_instances && work.culprit_samples >= kFewestSamples;
+      work.instances >= culprit.fewest_instances && work.culprit_samples >= kFewestCulpritSamples;
   return is_repeated && 2 * work.last_instance >= recording.instances().size();
 }
 
