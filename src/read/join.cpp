@@ -1,6 +1,7 @@
 #include "read/join.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <type_traits>
 #include <unordered_map>
@@ -147,12 +148,17 @@ class Appender {
     const std::int64_t begin = from_.begin_ns + shift_, end = from_.end_ns + shift_;
     const std::int64_t gap = std::max(begin - to_.end_ns, to_.begin_ns - end);
     if (gap < kLeast_ns || gap / kLengths < to_.end_ns - to_.begin_ns + end - begin) return 0;
-    const auto common = [this](const model::Process& one) {
-      return std::ranges::any_of(to_.processes, [&](const model::Process& other) {
-        return one.pid == other.pid && from_.strings.view(one.name) == to_.strings.view(other.name);
+    return has_common_process() ? 0 : gap;
+  }
+
+  [[nodiscard]] bool has_common_process() const {
+    const auto is_common = [this](const model::Process& process) {
+      return std::ranges::any_of(to_.processes, [&](const model::Process& known) {
+        const std::string_view name = from_.strings.view(process.name);
+        return process.pid == known.pid && name == to_.strings.view(known.name);
       });
     };
-    return std::ranges::any_of(from_.processes, common) ? 0 : gap;
+    return std::ranges::any_of(from_.processes, is_common);
   }
 
   /// Real end of the last capture of `to_`, on its clock: that of captures of one run lacks the
@@ -169,10 +175,23 @@ class Appender {
            session.sources.end();
   }
 
-  /// Time between recordings of another tool in which nothing was recorded: nsys starts and stops, or
-  /// one program ran after the other.
+  /// Whether rangescope recorded both, in run folders of their own: processes of one run have one.
+  /// The runs of one job are one recording.
+  [[nodiscard]] bool are_runs_of_their_own() const {
+    if (!has_own_captures(to_) || !has_own_captures(from_) || has_common_process()) return false;
+    const auto is_of_a_job = [](const model::Process& process) { return process.run != 0; };
+    if (std::ranges::any_of(from_.processes, is_of_a_job)) return false;
+    const auto folder_of = [](const model::Source& source) { return std::filesystem::path(source.path).parent_path(); };
+    return std::ranges::none_of(from_.sources, [&](const model::Source& source) {
+      return std::ranges::find(to_.sources, folder_of(source), folder_of) != to_.sources.end();
+    });
+  }
+
+  /// Time between recordings in which nothing was recorded: nsys starts and stops, or one program
+  /// ran after the other. Between the processes of one run it is time of the run.
   [[nodiscard]] std::int64_t unrecorded_ns() const {
-    if (has_own_captures(to_) || has_own_captures(from_)) return 0;
+    const bool own = has_own_captures(to_) || has_own_captures(from_);
+    if (own && !are_runs_of_their_own()) return 0;
     return std::max<std::int64_t>(0, from_.begin_ns + shift_ - real_end_ns());
   }
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <string>
+
 #include "base/source_dir.hpp"
 #include "read/registry.hpp"
 
@@ -166,6 +169,37 @@ TEST(Join, TimeBetweenCapturesOfOneRunIsNotRecorded) {
   EXPECT_EQ(run.ranges[4].start_ns, run.ranges[0].start_ns + 2000);
   ASSERT_FALSE(run.losses.empty());
   EXPECT_EQ(run.losses[0].kind.id(), "not_recorded");
+}
+
+/// Three programs of a second, a minute after each other, in these run folders.
+model::Session three_programs(const std::array<std::string, 3>& folders, bool of_a_job = false) {
+  constexpr std::int64_t kMinute_ns = 60'000'000'000, kSecond_ns = 1'000'000'000;
+  std::vector<model::Session> captures;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    model::Session& capture = captures.emplace_back(timeline());
+    capture.clock.anchor_unix_ns = 1'000'000 + i * kMinute_ns;
+    capture.end_ns = 10 * kSecond_ns;
+    capture.processes[0].pid = 7 + i;
+    if (of_a_job) capture.processes[0].run = capture.strings.intern(folders[i]);
+    const std::string file = folders[i] + "/native/" + std::to_string(7 + i) + ".rstrace";
+    capture.sources.push_back({file, "rangescope capture", {}, {}, model::Maker::kRangescope});
+  }
+  return join(std::move(captures));
+}
+
+TEST(Join, TimeBetweenRunsIsInNoShare) {
+  const model::Session runs = three_programs({"first", "second", "third"});
+  EXPECT_EQ(runs.end_ns - runs.begin_ns, 30'000'000'000);
+  ASSERT_EQ(runs.losses.size(), 2u);
+  EXPECT_EQ(runs.losses[0].kind.id(), "not_recorded");
+  EXPECT_EQ(runs.losses[0].detail, "50.00 s between recordings: in no share");
+  // Processes that a run starts one after the other, and runs of one job, have that time.
+  const model::Session run = three_programs({"run", "run", "run"});
+  const model::Session job = three_programs({"1", "2", "3"}, true);
+  for (const model::Session* one : {&run, &job}) {
+    EXPECT_EQ(one->end_ns - one->begin_ns, 130'000'000'000);
+    EXPECT_TRUE(one->losses.empty());
+  }
 }
 
 TEST(Join, WhatRanksLoseInTheSameWordsStandsOnce) {
