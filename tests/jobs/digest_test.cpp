@@ -1,5 +1,6 @@
 // A simulated job's report from the digests of its ranks, against the one from all its recordings: equal in everything
 // but medians, 95th percentiles, and what digests do not hold.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -264,6 +265,66 @@ void expect_same(const model::Report& found, const model::Report& exact) {
   EXPECT_EQ(of_ranks(found), of_ranks(exact));
 }
 
+std::string text_of(const model::MemoryPart& part) {
+  return fmt::format("{} of {}{}: {} in {}; ", model::memory_use_name(part.use), part.owner, part.is_of_time ? "?" : "",
+                     part.bytes, part.blocks);
+}
+
+/// All but the curve over time.
+std::string text_of(const model::DeviceMemory& memory) {
+  std::string text = fmt::format(
+      "process {} GPU {} {} {}: {} allocations, {} older, {} at the end, peak {}, reserved {} and {}, {} steps, {} "
+      "owned; ",
+      memory.process, memory.device, memory.allocator, memory.sizes, memory.allocations, memory.older_bytes,
+      memory.end_bytes, memory.peak_bytes, memory.peak_reserved_bytes.value_or(-1),
+      memory.reserved_at_peak_bytes.value_or(-1), memory.steps, memory.owned_share);
+  for (const auto* parts : {&memory.uses, &memory.parts})
+    for (const model::MemoryPart& part : *parts) text += text_of(part);
+  if (const auto& growth = memory.growth)
+    text += fmt::format("grows by {} over {}, {}; ", growth->bytes_per_step, growth->steps, growth->owner);
+  if (const auto& failure = memory.failure)
+    text += fmt::format("{} asked for {} with {} in use, {} reserved, {} free, {} times", failure->owner,
+                        failure->asked_bytes, failure->in_use_bytes, failure->reserved_bytes, failure->free_bytes,
+                        failure->count);
+  return text;
+}
+
+std::vector<std::string> verdicts_on_memory(const model::Report& report) {
+  std::vector<std::string> texts;
+  for (const model::Verdict& verdict : report.verdict)
+    for (const char* kind : {"out_of_memory", "memory_grows", "memory_fragmented", "peak_memory"})
+      if (verdict.kind == kind) texts.push_back(verdict.text);
+  return texts;
+}
+
+TEST(Digests, SayWhoseTheMemoryIs) {
+  for (const bool hosts : {false, true}) {
+    const Plan plan{.hosts = hosts, .memory = true};
+    const model::Report found = from_digest(merged(plan, {0, 1, 2, 3, 4})), exact = from_recordings(plan);
+    expect_same(found, exact);
+    ASSERT_EQ(found.memory.size(), 8u);
+    ASSERT_EQ(exact.memory.size(), 8u);
+    for (std::size_t i = 0; i < exact.memory.size(); ++i) {
+      EXPECT_EQ(text_of(found.memory[i]), text_of(exact.memory[i]));
+      EXPECT_NEAR(found.memory[i].peak_at_ns, exact.memory[i].peak_at_ns, hosts ? 1000 : 0);
+      EXPECT_FALSE(found.memory[i].parts.empty());
+    }
+    EXPECT_TRUE(found.memory[5].failure);
+    for (std::size_t r = 0; r < found.regions.size(); ++r) {
+      ASSERT_TRUE(found.regions[r].memory && exact.regions[r].memory);
+      const model::RegionMemory &a = *found.regions[r].memory, &b = *exact.regions[r].memory;
+      EXPECT_EQ(std::tie(a.allocations, a.allocated_bytes, a.peak_bytes, a.held_bytes),
+                std::tie(b.allocations, b.allocated_bytes, b.peak_bytes, b.held_bytes))
+          << exact.regions[r].path.back();
+    }
+    EXPECT_EQ(verdicts_on_memory(found), verdicts_on_memory(exact));
+    EXPECT_FALSE(verdicts_on_memory(found).empty());
+  }
+  const model::Report without = from_digest(merged({}, {0, 1, 2, 3, 4}));
+  EXPECT_TRUE(without.memory.empty());
+  EXPECT_FALSE(without.regions.at(0).memory);
+}
+
 TEST(Digests, SayWhatTheRecordingsSay) {
   for (const Plan& plan :
        {Plan{}, Plan{.without = true}, Plan{.ranks = 7, .hosts = false, .without = true},
@@ -321,7 +382,7 @@ TEST(Digests, CloseShortGapsBetweenManyKernelsBesideACall) {
 }
 
 TEST(Digests, MergeInAnyOrderAndGroupingToTheSameBytes) {
-  const Plan plan{.ranks = 7, .messages = true, .paces = true};
+  const Plan plan{.ranks = 7, .messages = true, .memory = true, .paces = true};
   std::vector<std::uint32_t> order{0, 1, 2, 3, 4, 5, 6};
   const auto first = encode(merged(plan, order));
   ASSERT_TRUE(first);
@@ -345,7 +406,7 @@ std::optional<Digest> side_by_side(const std::vector<std::string>& files) {
 }
 
 TEST(Digests, MergeSideBySideToTheSameBytes) {
-  const Plan plan{.ranks = 5, .without = true, .messages = true};
+  const Plan plan{.ranks = 5, .without = true, .messages = true, .memory = true};
   std::vector<std::string> files;
   for (std::uint32_t rank = 0; rank < plan.ranks; ++rank) files.push_back(encode(made(plan, rank)).value());
   const auto all = side_by_side(files);
@@ -392,9 +453,9 @@ TEST(Digests, OfNothingChangeNothing) {
 }
 
 TEST(Digests, AreReadAsTheyWereWritten) {
-  const Plan plan{.ranks = 4, .messages = true, .paces = true};
+  const Plan plan{.ranks = 4, .messages = true, .memory = true, .paces = true};
   base::TemporaryFolder folder("digest");
-  Digest reused = made(plan, 3);  // memory that held something else
+  Digest reused = made(plan, 2);  // memory that held something else
   for (std::uint32_t rank = 0; rank < plan.ranks; ++rank) {
     const auto file = folder.path() / kFileName;
     ASSERT_TRUE(write(file, made(plan, rank)));

@@ -22,7 +22,8 @@ struct Plan {
   bool without = false;  ///< every third rank has no GPU
   int beside = 1;        ///< kernels that run beside each collective
   bool messages = false;
-  bool paces = false;  ///< kernels of rank 1 take longer; ranks wait for the GPU; rank 0 samples all clocks
+  bool memory = false;  ///< of two GPUs a rank; rank 2 leaks, and runs out of it
+  bool paces = false;   ///< kernels of rank 1 take longer; ranks wait for the GPU; rank 0 samples all clocks
 };
 
 inline void give(model::Session& session, std::uint32_t range, std::string_view name, std::uint64_t bits) {
@@ -65,6 +66,48 @@ inline std::int64_t exchange(SessionBuilder& b, const Plan& plan, std::uint32_t 
   const std::int64_t begins = at + jitter(5000);
   b.kernel(b.launch(thread, at, at + 50), "ncclDevKernel_SendRecv", begins, begins + 4000 + jitter(20'000), stream, 2);
   return at + 30'000;
+}
+
+/// PyTorch's allocator on each of two GPUs: weights from before, activations of each step, and what
+/// rank 2 keeps of each.
+inline void allocate(model::Session& session, std::uint32_t rank, std::uint32_t thread) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  const std::vector<model::Range> ranges = session.ranges;
+  for (std::uint32_t device = 0; device < 2; ++device) {
+    const auto number = static_cast<std::uint32_t>(session.allocators.allocators.size());
+    model::Allocator& allocator = session.allocators.allocators.emplace_back();
+    allocator.ordinal = device;
+    allocator.name = session.strings.intern("PyTorch");
+    allocator.first_ns = session.begin_ns;
+    allocator.last_ns = session.end_ns;
+    const auto add = [&](std::int64_t start_ns, std::int64_t end_ns, std::uint64_t bytes) {
+      model::Allocation& allocation = session.allocators.allocations.emplace_back();
+      allocation.start_ns = start_ns;
+      allocation.end_ns = end_ns;
+      allocation.bytes = bytes;
+      allocation.allocator = number;
+      allocation.thread = thread;
+      return &allocation;
+    };
+    add(session.begin_ns, model::kOpen, (8 + rank) * kMiB)->older = true;
+    std::uint64_t reserved = (8 + rank) * kMiB;
+    for (const model::Range& range : ranges) {
+      if (range.thread != thread || session.strings.view(range.name) != "step") continue;
+      const std::int64_t middle_ns = range.start_ns + (range.end_ns - range.start_ns) / 2;
+      add(range.start_ns + 2000, middle_ns, (1 + rank) * kMiB + 512 * device);
+      reserved += 2 * kMiB;
+      if (rank == 2) add(middle_ns, model::kOpen, kMiB);
+      session.allocators.reserved.push_back({range.start_ns + 1000, reserved, number});
+    }
+    if (rank != 2 || device != 1) continue;
+    model::FailedAllocation& failure = session.allocators.failures.emplace_back();
+    failure.at_ns = session.end_ns - 1000;
+    failure.bytes = 4096 * kMiB;
+    failure.free_bytes = kMiB;
+    failure.allocator = number;
+    failure.thread = thread;
+    failure.owner = session.strings.intern("layers.3.mlp");
+  }
 }
 
 /// Steps of layers with kernels and a copy, a collective at the end of each step; on every second rank a thread of its
@@ -162,6 +205,7 @@ inline model::Session recording(Plan plan, std::uint32_t rank) {
   b.session.end_ns = std::max(b.session.end_ns, at);
   b.session.processes.back().start_ns = zero;
   b.session.processes.back().end_ns = b.session.end_ns;
+  if (plan.memory && rank % 4 != 3) allocate(b.session, rank, thread);
   return std::move(b.session);
 }
 

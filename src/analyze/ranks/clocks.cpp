@@ -118,6 +118,29 @@ std::vector<HostClock> find_clocks(const Session& session, const CollectiveCalls
   return clocks;
 }
 
+namespace {
+
+/// `move(process, time)` of all times that allocators have.
+template <class Move>
+void move_allocators(model::Allocators& recorded, const Move& move) {
+  const auto process_of = [&](std::uint32_t allocator) {
+    return allocator < recorded.allocators.size() ? recorded.allocators[allocator].process : kNone;
+  };
+  for (model::Allocator& allocator : recorded.allocators) {
+    move(allocator.process, allocator.first_ns);
+    move(allocator.process, allocator.last_ns);
+  }
+  for (model::Allocation& allocation : recorded.allocations) {
+    move(process_of(allocation.allocator), allocation.start_ns);
+    move(process_of(allocation.allocator), allocation.end_ns);
+  }
+  const auto move_event = [&](auto& event) { move(process_of(event.allocator), event.at_ns); };
+  for (model::ReservedMemory& reserved : recorded.reserved) move_event(reserved);
+  for (model::FailedAllocation& failure : recorded.failures) move_event(failure);
+}
+
+}  // namespace
+
 std::vector<HostClock> align_hosts(Session& session, CollectiveCalls& found) {
   std::vector<HostClock> clocks = find_clocks(session, found);
   if (clocks.empty()) return clocks;
@@ -150,6 +173,7 @@ std::vector<HostClock> align_hosts(Session& session, CollectiveCalls& found) {
   for (model::Mark& mark : session.marks) move(of_thread(mark.thread), mark.at_ns);
   for (model::Launch& launch : session.launches) both(of_thread(launch.thread), launch);
   for (model::MemoryEvent& event : session.memory_events) move(event.process, event.at_ns);
+  move_allocators(session.allocators, move);
   model::for_each_gpu_work(session, [&](auto& events) {
     for (auto& event : events) both(of_stream(event.stream), event);
   });

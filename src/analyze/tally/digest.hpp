@@ -23,6 +23,7 @@
 #include "analyze/ranks/rank_work.hpp"
 #include "analyze/statistics/stretches.hpp"
 #include "analyze/statistics/sums.hpp"
+#include "analyze/tally/memory/memory.hpp"
 #include "model/gpu.hpp"
 #include "model/loss.hpp"
 #include "model/range.hpp"
@@ -289,6 +290,8 @@ struct Digest {
   std::vector<WorkOfRank> works;     ///< names of kernels are indexes into `kernels`, UUIDs are names
   std::vector<SampledClock> clocks;  ///< likewise
   std::vector<RankLoss> losses;
+  std::vector<MemoryOfDevice> memory;             ///< of each process in its order
+  std::vector<MemoryOfRegion> memory_of_regions;  ///< by region; of those with some
 };
 
 /// New places of what a digest's lists refer to by number; an empty one leaves them as they are.

@@ -13,6 +13,7 @@
 #include <functional>
 
 #include "analyze/tally/coding.hpp"
+#include "analyze/tally/memory/coding.hpp"
 #include "base/fs.hpp"
 
 #include "base/owned.hpp"
@@ -526,6 +527,7 @@ void visit_tail(Io& io, D& d, std::size_t regions) {
     io.text(loss.detail);
     io.field(loss.count);
   }
+  visit_memory(io, d, regions);
 }
 
 std::uint64_t little(std::string_view bytes) {

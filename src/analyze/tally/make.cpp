@@ -58,6 +58,8 @@ class Maker {
     collectives();
     open();
     works();
+    tally_memory(
+        report_, regions_, [this](std::string_view text) { return name(text); }, out_);
     for (const model::Loss& loss : report_.losses)
       out_.losses.push_back({rank_, std::string(loss.kind.id()), loss.detail, loss.count});
     return std::move(out_);

@@ -274,6 +274,8 @@ struct Merger::State {
     rest.open = from.open;
     rest.works = from.works;
     rest.clocks = from.clocks;
+    rest.memory = from.memory;
+    rest.memory_of_regions = from.memory_of_regions;
     renumber(rest, of);
     const auto append = [](auto& to, auto& more) { std::move(more.begin(), more.end(), std::back_inserter(to)); };
     append(all.processes, rest.processes);
@@ -282,6 +284,8 @@ struct Merger::State {
     append(all.messaging, rest.messaging);
     append(all.works, rest.works);
     append(all.clocks, rest.clocks);
+    append(all.memory, rest.memory);
+    add_memory_of_regions(rest.memory_of_regions, all.memory_of_regions);
     for (const Open& one : rest.open) {
       const auto at =
           std::find_if(all.open.begin(), all.open.end(), [&](const Open& open) { return open.host == one.host; });

@@ -66,6 +66,7 @@ void order_regions(Digest& digest) {
   const auto order = depth_first(digest.regions, [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
   permute(digest.regions, order);
   renumber(digest, {.regions = places(order)});
+  std::ranges::sort(digest.memory_of_regions, {}, &MemoryOfRegion::region);
   for (Region& region : digest.regions) {
     const auto before = [](const OfRank& a, const OfRank& b) { return a.rank < b.rank; };
     if (!std::is_sorted(region.ranks.begin(), region.ranks.end(), before))
@@ -91,6 +92,7 @@ void order_processes(Digest& digest) {
     return std::pair(a.process, a.ordinal) < std::pair(b.process, b.ordinal);
   });
   std::ranges::stable_sort(digest.works, {}, &WorkOfRank::rank);
+  std::ranges::stable_sort(digest.memory, {}, &MemoryOfDevice::process);
   std::stable_sort(digest.clocks.begin(), digest.clocks.end(), [](const SampledClock& a, const SampledClock& b) {
     return std::tuple(a.process, a.uuid, a.limited, a.samples.front().start_ns) <
            std::tuple(b.process, b.uuid, b.limited, b.samples.front().start_ns);
@@ -145,6 +147,7 @@ void renumber(Digest& digest, const Places& to) {
     for (WorkOfRank::Gpu& of : work.gpus) move(to.processes, of.process), move(to.names, of.uuid);
     for (WorkOfRank::Paced& paced : work.paced) move(to.kernels, paced.name);
   }
+  renumber_memory(digest, to);
   for (SampledClock& clock : digest.clocks) {
     move(to.processes, clock.process);
     move(to.names, clock.uuid);

@@ -70,6 +70,7 @@ class Reporter {
     kernels();
     for (std::uint32_t r = 0; r < order_.size(); ++r) region(r);
     region_kernels();
+    report_memory(digest_, region_of_, out_.session, report_);
     analyze::add_rows(nullptr, {}, report_);
     for (model::TableRow& row : report_.rows)
       if (row.merged) merged(row);
