@@ -105,7 +105,9 @@ class Image {
     if (second) {
       told.clear();
       begin_anew();
-      if (second->launch_between) EXPECT_EQ(modules.here(*thread, 0, 1).module, 0u);
+      if (second->launch_between) {
+        EXPECT_EQ(modules.here(*thread, 0, 1).module, 0u);
+      }
       here = modules.here(*thread, at(kThread), 1 + second->after_ns);
     }
     Modules::end_thread(thread);
