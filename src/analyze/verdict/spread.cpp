@@ -25,6 +25,13 @@ bool has_different_work(const model::Region& region) {
   return region.module && (is_of_threads || region.path.front() == model::kBackward);
 }
 
+/// Processes, or threads, that hardly ever had the range open at once: none waited for another.
+bool run_one_after_the_other(const model::Across& across, double open_ns) {
+  constexpr double kTogether = 0.1;  // of the time of the one that had it open for the least
+  const double sum_ns = across.mean_ns * static_cast<double>(across.parts);
+  return sum_ns - open_ns < kTogether * across.min_ns;
+}
+
 /// What the first occurrences took longer than the rest.
 double warm_up_ns(const Case& known, std::size_t row) {
   const model::Region& region = known.region(row);
@@ -127,8 +134,10 @@ void find_imbalance(const Case& known, std::vector<model::Verdict>& out) {
     const auto& across = known.region(row).across;
     if (across && !across->of_threads && straggler) return 0.0;  // reported already, with its cause
     if (!across || across->imbalance < kImbalance || has_different_work(known.region(row))) return 0.0;
+    const double open_ns = known.region(row).wall.open_ns;
+    if (run_one_after_the_other(*across, open_ns)) return 0.0;
     // What the others do before or after the slowest does not wait for it.
-    const double apart = std::max(0.0, known.region(row).wall.open_ns - across->max_ns);
+    const double apart = std::max(0.0, open_ns - across->max_ns);
     return std::max(0.0, across->max_ns - across->mean_ns - apart);
   };
   for (const std::size_t row : known.worst(saves, 1)) {

@@ -34,6 +34,21 @@ TEST(Uneven, AModuleDoesOtherWorkInEachThread) {
   EXPECT_FALSE(has(modules, "uneven_threads"));
 }
 
+TEST(Uneven, ThreadsThatNeverRanTogetherDoNotWaitForEachOther) {
+  const auto judged = [](std::int64_t second_begins_ns) {
+    Program program;
+    const auto second = program.thread(program.p, 7);
+    program.range(program.t, "work", program.now, program.now + 100 * kMs);
+    const std::int64_t start_ns = program.now + second_begins_ns;
+    program.range(second, "work", start_ns, start_ns + 10 * kMs);
+    program.pause(200 * kMs);
+    return program.verdict();
+  };
+  EXPECT_TRUE(has(judged(0), "uneven_threads"));
+  EXPECT_TRUE(has(judged(90 * kMs), "uneven_threads"));
+  EXPECT_FALSE(has(judged(100 * kMs), "uneven_threads"));
+}
+
 TEST(Uneven, PartsOfABackwardPassAreOfDifferentFunctions) {
   const auto judged = [](const char* root) {
     Program program;
